@@ -41,7 +41,8 @@ func testMain(m *testing.M) int {
 }
 
 func build(file, ldflags string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", file, "github.com/tare-bench/tare/cmd/tare-agent")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", file,
+		"github.com/tare-bench/tare/cmd/tare-agent")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", file, err, out)

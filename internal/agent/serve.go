@@ -82,7 +82,8 @@ const idleTimeout = time.Second
 // answer answers one request.
 func answer(fd int) {
 	limit := syscall.NsecToTimeval(int64(idleTimeout))
-	_ = syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &limit) // on an error, other clients wait for a silent one
+	// on an error, other clients wait for a silent one
+	_ = syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &limit)
 	var request [4096]byte
 	n := 0
 	for !bytes.Contains(request[:n], []byte("\r\n\r\n")) {

@@ -21,7 +21,8 @@ func TestServe(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(binary, "probe", port).CombinedOutput(); err == nil || !strings.Contains(string(out), "connection refused") {
+	if out, err := exec.Command(binary, "probe", port).CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "connection refused") {
 		t.Errorf("probe of a port at which nobody listens: %q, %v", out, err)
 	}
 	p := start(t, "serve", port, "1ms")
@@ -39,7 +40,8 @@ func TestServe(t *testing.T) {
 			t.Errorf("%.20q is answered with %q, want %q", request, got, want)
 		}
 	}
-	if out, err := exec.Command(binary, "serve", port).CombinedOutput(); err == nil || !strings.Contains(string(out), "address already in use") {
+	if out, err := exec.Command(binary, "serve", port).CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "address already in use") {
 		t.Errorf("serve on a port that is taken: %q, %v", out, err)
 	}
 	p.signal(t, syscall.SIGTERM)

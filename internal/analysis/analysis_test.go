@@ -73,7 +73,8 @@ func TestAnalyze(t *testing.T) {
 			continue
 		}
 		v := cell.Comparison
-		if v.Low > want || v.High < want || v.Verdict != analysis.Worse || v.Pairs != 40 || v.Level < 0.95 || v.Adjusted < v.P {
+		if v.Low > want || v.High < want || v.Verdict != analysis.Worse || v.Pairs != 40 || v.Level < 0.95 ||
+			v.Adjusted < v.P {
 			t.Errorf("%s: %+v, want an interval around %v", cell.Name, v, want)
 		}
 	}
@@ -119,7 +120,9 @@ func TestPairs(t *testing.T) {
 	}
 	r := analyze(t, run)
 	c := r.Metrics[0].Conditions[0]
-	want := map[string][3]int{"native": {0, 11, 1}, "floor": {10, 11, 0}, "crun": {10, 11, 1}, "runc": {11, 12, 0}, "docker": {11, 12, 0}}
+	want := map[string][3]int{
+		"native": {0, 11, 1}, "floor": {10, 11, 0}, "crun": {10, 11, 1}, "runc": {11, 12, 0}, "docker": {11, 12, 0},
+	}
 	for _, cell := range c.Cells {
 		got := [3]int{0, cell.N, cell.Failed}
 		if cell.Comparison != nil {
@@ -189,7 +192,8 @@ func TestVerdicts(t *testing.T) {
 // TestMargins judges the same values by what is worth knowing of each metric.
 func TestMargins(t *testing.T) {
 	run := analysistest.Run(analysistest.Shape{
-		Seed: 3, Blocks: 40, Metrics: analysistest.Lifecycle()[:3], Cells: []analysistest.Cell{{Name: "a"}, {Name: "b", Factor: 1.03}},
+		Seed: 3, Blocks: 40, Metrics: analysistest.Lifecycle()[:3],
+		Cells: []analysistest.Cell{{Name: "a"}, {Name: "b", Factor: 1.03}},
 	})
 	for i := range run.Samples {
 		v := run.Samples[i].Values
@@ -205,7 +209,8 @@ func TestMargins(t *testing.T) {
 		if m.Metric.Scale == bench.Difference { // its margin is a share of the baseline
 			unit = c.Cells[0].Value
 		}
-		if got := c.Cells[1].Comparison.Verdict; got != want.verdict || m.Asked != want.asked || want.asked > 0 && c.Smallest != want.asked*unit {
+		if got := c.Cells[1].Comparison.Verdict; got != want.verdict || m.Asked != want.asked ||
+			want.asked > 0 && c.Smallest != want.asked*unit {
 			t.Errorf("%s: %s within %v, asked %v; want %+v", m.Metric.Name, got, c.Smallest, m.Asked, want)
 		}
 	}
@@ -284,7 +289,8 @@ func TestConditions(t *testing.T) {
 	s.Conditions = []string{"clients=1", "clients=8"}
 	run := analysistest.Run(s)
 	for i := range run.Samples { // floor is faster under load
-		if s := &run.Samples[i]; run.Header.Plan.Cells[s.Trial.Cell].Condition == "clients=8" && run.Header.Plan.Cells[s.Trial.Cell].Name == "floor" {
+		if s := &run.Samples[i]; run.Header.Plan.Cells[s.Trial.Cell].Condition == "clients=8" &&
+			run.Header.Plan.Cells[s.Trial.Cell].Name == "floor" {
 			s.Values[0] /= 5
 		}
 	}

@@ -25,7 +25,8 @@ func (c *contrastBuilder) nothingInCommon() error {
 				names = append(names, CellName(&t.cells[i]))
 			}
 		}
-		have = append(have, fmt.Sprintf("run %s (%s) has the cells %s", t.run.Header.ID, t.run.Header.Plan.Workload, strings.Join(names, ", ")))
+		have = append(have,
+			fmt.Sprintf("run %s (%s) has the cells %s", t.run.Header.ID, t.run.Header.Plan.Workload, strings.Join(names, ", ")))
 	}
 	return fmt.Errorf("%w: %s", ErrNothingInCommon, strings.Join(have, "; "))
 }
@@ -163,7 +164,8 @@ func (c *contrastBuilder) unreliable(t *table) []string {
 	var titles []string
 	for _, m := range alone.Metrics {
 		unreliable := slices.ContainsFunc(m.Conditions, func(r ConditionResult) bool { return r.Unreliable })
-		if unreliable && slices.ContainsFunc(c.Metrics, func(o ContrastMetric) bool { return o.Metric.Name == m.Metric.Name }) {
+		if unreliable &&
+			slices.ContainsFunc(c.Metrics, func(o ContrastMetric) bool { return o.Metric.Name == m.Metric.Name }) {
 			titles = append(titles, m.Metric.Title)
 		}
 	}
@@ -301,7 +303,8 @@ func (c *contrastBuilder) warnUnmatched() {
 	}
 	if len(names) > 0 {
 		slices.Sort(names)
-		c.add(CodeOneSided, "only some of the runs have "+strings.Join(names, ", "), "run the same experiment on both sides", "")
+		c.add(CodeOneSided, "only some of the runs have "+strings.Join(names, ", "),
+			"run the same experiment on both sides", "")
 	}
 }
 
@@ -320,7 +323,8 @@ func (c *contrastBuilder) warnOtherMetrics() {
 		}
 	}
 	if len(names) > 0 {
-		c.add(CodeOtherMetrics, "not compared, because the runs define them differently: "+strings.Join(slices.Sorted(maps.Keys(names)), ", "),
+		c.add(CodeOtherMetrics,
+			"not compared, because the runs define them differently: "+strings.Join(slices.Sorted(maps.Keys(names)), ", "),
 			"run both with the same version of tare", "")
 	}
 }
@@ -337,7 +341,8 @@ func (c *contrastBuilder) warnZero() {
 			}
 		}
 		if len(names) > 0 {
-			c.add(CodeZero, fmt.Sprintf("%s of %s has values of zero or less, which have no ratio", m.Metric.Title, strings.Join(names, ", ")),
+			c.add(CodeZero, fmt.Sprintf("%s of %s has values of zero or less, which have no ratio",
+				m.Metric.Title, strings.Join(names, ", ")),
 				"look at the values: tare export", m.Metric.Name)
 		}
 	}

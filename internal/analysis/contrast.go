@@ -263,7 +263,9 @@ func (v *Values) estimate() { v.N, v.Value, v.Low, v.High = location(v.x) }
 // smallest returns the smallest effect worth knowing: the one asked for, or else
 // the larger of 1 % and the largest noise within a run. tooNoisy says that this
 // noise is too large to call anything the same.
-func (c *contrastBuilder) smallest(m bench.Metric, asked float64, columns map[*table][][]float64, k key) (delta float64, tooNoisy bool) {
+func (c *contrastBuilder) smallest(
+	m bench.Metric, asked float64, columns map[*table][][]float64, k key,
+) (delta float64, tooNoisy bool) {
 	noise, level := 0.0, math.NaN()
 	for _, t := range c.tables {
 		cell, g, ok := t.find(k)
@@ -343,7 +345,9 @@ func distances(x []float64, scale bench.Scale) ([]float64, bool) {
 func (c *contrastBuilder) adjustAndDecide() {
 	for _, role := range []bench.Role{bench.Primary, bench.Detail} {
 		var family []*Comparison
-		c.eachComparison(role, func(_ *ContrastMetric, _ *ContrastRow, _, v *Values) { family = append(family, v.Comparison) })
+		c.eachComparison(role, func(_ *ContrastMetric, _ *ContrastRow, _, v *Values) {
+			family = append(family, v.Comparison)
+		})
 		holm(family)
 		c.eachComparison(role, func(m *ContrastMetric, r *ContrastRow, _, v *Values) {
 			v.Comparison.Verdict = TooFewRuns
@@ -355,7 +359,9 @@ func (c *contrastBuilder) adjustAndDecide() {
 }
 
 // eachComparison calls do for all values of a role that are compared with the first group's.
-func (c *contrastBuilder) eachComparison(role bench.Role, do func(m *ContrastMetric, r *ContrastRow, first, v *Values)) {
+func (c *contrastBuilder) eachComparison(
+	role bench.Role, do func(m *ContrastMetric, r *ContrastRow, first, v *Values),
+) {
 	for i := range c.Metrics {
 		m := &c.Metrics[i]
 		if m.Metric.Role != role {

@@ -17,8 +17,9 @@ import (
 // runOnHost makes a run on a host that is slower by a factor's logarithm.
 func runOnHost(seed uint64, host string, shift float64) *bench.Run {
 	run := analysistest.Run(analysistest.Shape{
-		Seed: seed + 100, Blocks: 30, Cells: []analysistest.Cell{{Name: "a"}, {Name: "b", Factor: 2}}, Metrics: analysistest.Lifecycle()[:3],
-		Block: func(*rand.Rand, int) float64 { return shift },
+		Seed: seed + 100, Blocks: 30, Cells: []analysistest.Cell{{Name: "a"}, {Name: "b", Factor: 2}},
+		Metrics: analysistest.Lifecycle()[:3],
+		Block:   func(*rand.Rand, int) float64 { return shift },
 	})
 	run.Header.Host.Hostname, run.Header.Host.MachineID = host, host
 	return run
@@ -72,7 +73,8 @@ func TestCompareTwoRuns(t *testing.T) {
 	in := rows[1].Sides[1].InRun
 	if rows[1].Baseline != "a" || math.Abs(in.Value-2) > 0.1 ||
 		math.Abs(in.Comparison.Estimate-1) > 0.05 || in.Comparison.Verdict != analysis.TooFewRuns {
-		t.Errorf("b against %q of its run: %v, %+v; want ×2 in both, and no verdict", rows[1].Baseline, in.Value, in.Comparison)
+		t.Errorf("b against %q of its run: %v, %+v; want ×2 in both, and no verdict",
+			rows[1].Baseline, in.Value, in.Comparison)
 	}
 	var differ []string
 	for _, d := range c.Differ {
@@ -84,7 +86,8 @@ func TestCompareTwoRuns(t *testing.T) {
 	if got := contrastCodes(c); !slices.Equal(got, []string{analysis.CodeNotApart, analysis.CodeFewRuns}) {
 		t.Errorf("warnings %v", got)
 	}
-	if w := c.Warnings[1]; !strings.Contains(w.Text, "one run each") || !strings.Contains(w.Text, "5 runs of each") { // 2 in 252, 6 comparisons
+	// 2 in 252, 6 comparisons
+	if w := c.Warnings[1]; !strings.Contains(w.Text, "one run each") || !strings.Contains(w.Text, "5 runs of each") {
 		t.Errorf("%q does not say how many runs could", w.Text)
 	}
 	if !strings.Contains(c.Warnings[0].Text, "kernel (6.18.44, 7.0.0)") {
@@ -206,7 +209,8 @@ func TestCompareHosts(t *testing.T) {
 		few := contrast(t, runs[:2*each]...)
 		got := few.Metrics[0].Rows[0].Sides[1].Comparison
 		if got.HasInterval != want.interval ||
-			slices.Contains(contrastCodes(few), analysis.CodeFewRuns) != (want.code != "") || (got.Verdict == analysis.Worse) != (each >= 5) {
+			slices.Contains(contrastCodes(few), analysis.CodeFewRuns) != (want.code != "") ||
+			(got.Verdict == analysis.Worse) != (each >= 5) {
 			t.Errorf("%d runs each: %+v, warnings %v", each, got, contrastCodes(few))
 		}
 	}
@@ -292,7 +296,8 @@ func TestCompareWarnings(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := runOnHost(2, "alpha", 0)
 			tt.spoil(b)
-			if got := contrastCodes(contrast(t, runOnHost(1, "alpha", 0), b)); !slices.Equal(got, []string{analysis.CodeNotApart, analysis.CodeFewRuns, tt.want}) {
+			if got := contrastCodes(contrast(t, runOnHost(1, "alpha", 0),
+				b)); !slices.Equal(got, []string{analysis.CodeNotApart, analysis.CodeFewRuns, tt.want}) {
 				t.Errorf("warnings %v, want %s", got, tt.want)
 			}
 		})

@@ -144,7 +144,9 @@ func (w *warner) valuesDrift(s seriesTest) {
 	if w.effectDrifted(m.Name, s.group.cells) {
 		where = "in most cells, but not in all alike: neither values nor ratios describe the whole run"
 	}
-	w.add(CodeDrift, fmt.Sprintf("%s%s %s by %s over the run, %s", m.Title, inCondition(s.group.condition), s.direction(), s.text(), where),
+	w.add(CodeDrift,
+		fmt.Sprintf("%s%s %s by %s over the run, %s", m.Title, inCondition(s.group.condition),
+			s.direction(), s.text(), where),
 		"if it settles after a while, raise --warmup; otherwise look for other work on this machine (tare doctor)",
 		m.Name, s.group.cells...)
 }

@@ -60,7 +60,9 @@ func fromDistance(d float64, scale bench.Scale) float64 {
 // test fills in the comparison as far as it depends on this effect alone.
 func (e *effect) test() {
 	nan := math.NaN()
-	e.cmp = &Comparison{Scale: e.scale, Pairs: len(e.diffs), Estimate: nan, Low: nan, High: nan, P: nan, Adjusted: nan, Verdict: NotCompared}
+	e.cmp = &Comparison{
+		Scale: e.scale, Pairs: len(e.diffs), Estimate: nan, Low: nan, High: nan, P: nan, Adjusted: nan, Verdict: NotCompared,
+	}
 	if len(e.diffs) == 0 {
 		return
 	}

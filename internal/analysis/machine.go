@@ -185,7 +185,8 @@ func differingFields(a, b *bench.Sample) []string {
 	var out []string
 	for i := range va.NumField() {
 		name := strings.ToLower(va.Type().Field(i).Name)
-		if !reflect.DeepEqual(va.Field(i).Interface(), vb.Field(i).Interface()) && !(partly && slices.Contains(ofParts(), name)) {
+		if !reflect.DeepEqual(va.Field(i).Interface(), vb.Field(i).Interface()) &&
+			!(partly && slices.Contains(ofParts(), name)) {
 			out = append(out, name)
 		}
 	}

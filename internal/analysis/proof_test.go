@@ -20,7 +20,8 @@ func largeRun() analysistest.Shape {
 		s.Cells = append(s.Cells, analysistest.Cell{Name: fmt.Sprintf("cell%02d", i), Factor: 1 + float64(i)/10})
 	}
 	for i := len(s.Metrics); i < 100; i++ {
-		s.Metrics = append(s.Metrics, bench.Metric{Name: fmt.Sprintf("host.counter%02d", i), Unit: "1", Role: bench.Counter, Scale: bench.Difference})
+		s.Metrics = append(s.Metrics,
+			bench.Metric{Name: fmt.Sprintf("host.counter%02d", i), Unit: "1", Role: bench.Counter, Scale: bench.Difference})
 	}
 	return s
 }

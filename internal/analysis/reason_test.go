@@ -15,12 +15,18 @@ import (
 // which the second cell has half, and of counters that differ as named.
 func explained(counters map[string]func(cell, block int) float64) *bench.Run {
 	rate := func(name string) bench.Metric {
-		return bench.Metric{Name: name, Title: name, Unit: "1/s", Better: bench.Higher, Role: bench.Primary, Scale: bench.Ratio, Doc: "A rate."}
+		return bench.Metric{
+			Name: name, Title: name, Unit: "1/s", Better: bench.Higher, Role: bench.Primary, Scale: bench.Ratio, Doc: "A rate.",
+		}
 	}
 	metrics := []bench.Metric{rate("cpu.rate"), rate("disk.rate")}
 	var of []func(cell, block int) float64
 	for name, f := range counters {
-		metrics = append(metrics, bench.Metric{Name: name, Title: name, Unit: "1", Better: bench.Neither, Role: bench.Counter, Scale: bench.Difference, Doc: "A count."})
+		metrics = append(metrics,
+			bench.Metric{
+				Name: name, Title: name, Unit: "1", Better: bench.Neither, Role: bench.Counter,
+				Scale: bench.Difference, Doc: "A count.",
+			})
 		of = append(of, f)
 	}
 	run := analysistest.Run(analysistest.Shape{

@@ -52,7 +52,8 @@ func (w *warner) fewPairs() {
 			blocks, hint = "no block", "values are missing or have no ratio: see the other notes, and each trial with "+
 				"tare show "+w.Header.ID+" --trials"
 		}
-		w.add(CodeFewPairs, fmt.Sprintf("%s: %s can be compared with the baseline in %s", strings.Join(titles, "; "), w.names(s.cells), blocks),
+		w.add(CodeFewPairs, fmt.Sprintf("%s: %s can be compared with the baseline in %s",
+			strings.Join(titles, "; "), w.names(s.cells), blocks),
 			hint, names[0], s.cells...)
 		w.list[len(w.list)-1].Also = names[1:]
 	}
@@ -84,7 +85,8 @@ func (m *measure) cellsShortOfPairs(n []int, none bool) (cells []int) {
 	for i := range m.result.Conditions {
 		c := m.tables[i]
 		for _, e := range c.effects {
-			if pairs := e.cmp.Pairs; pairs < MinPairs && (pairs == 0) == none && n[e.cell] >= MinPairs && n[c.baseline] >= MinPairs {
+			if pairs := e.cmp.Pairs; pairs < MinPairs && (pairs == 0) == none && n[e.cell] >= MinPairs &&
+				n[c.baseline] >= MinPairs {
 				cells = append(cells, e.cell)
 			}
 		}

@@ -76,7 +76,8 @@ func warnings(t *table, r *Result, work []*measure, known []bench.Note) []bench.
 // add gives a warning about the cells, or about the whole run without any.
 func (w *warner) add(code, text, hint string, metric string, cells ...int) {
 	slices.Sort(cells)
-	w.list = append(w.list, bench.Warning{Code: code, Text: text, Hint: hint, Metric: metric, Cells: slices.Compact(cells)})
+	w.list = append(w.list,
+		bench.Warning{Code: code, Text: text, Hint: hint, Metric: metric, Cells: slices.Compact(cells)})
 }
 
 // names lists cells for people, each with its condition if there are conditions.
@@ -98,7 +99,8 @@ func (w *warner) names(cells []int) string {
 // are the same thing.
 func (w *warner) withoutControls(cells []int) []int {
 	return slices.DeleteFunc(slices.Clone(cells), func(c int) bool {
-		return slices.ContainsFunc(w.table.groups, func(g group) bool { return g.control == c && slices.Contains(cells, g.baseline) })
+		return slices.ContainsFunc(w.table.groups,
+			func(g group) bool { return g.control == c && slices.Contains(cells, g.baseline) })
 	})
 }
 
@@ -407,8 +409,9 @@ func (w *warner) zero() {
 			}
 		}
 		if dropped > 0 {
-			w.add(CodeZero, fmt.Sprintf("%s: %s of %s were dropped because a value is zero, negative or infinite and has no ratio",
-				m.result.Metric.Title, unit.FormatCount(dropped, "pair"), w.names(cells)),
+			w.add(CodeZero,
+				fmt.Sprintf("%s: %s of %s were dropped because a value is zero, negative or infinite and has no ratio",
+					m.result.Metric.Title, unit.FormatCount(dropped, "pair"), w.names(cells)),
 				"look at the values: tare export "+w.Header.ID, m.result.Metric.Name, cells...)
 		}
 	}

@@ -21,8 +21,11 @@ import (
 // machineMetrics are those that warnings look at, zero unless a test says otherwise.
 func machineMetrics() []bench.Metric {
 	m := analysistest.Lifecycle()[:1]
-	for _, name := range []string{"host.steal_time", "host.memory_pressure_full", "host.running", "host.blocked", "cgroup.throttled_time"} {
-		m = append(m, bench.Metric{Name: name, Title: name, Unit: "s", Role: bench.State, Scale: bench.Difference, Better: bench.Neither})
+	for _, name := range []string{
+		"host.steal_time", "host.memory_pressure_full", "host.running", "host.blocked", "cgroup.throttled_time",
+	} {
+		m = append(m,
+			bench.Metric{Name: name, Title: name, Unit: "s", Role: bench.State, Scale: bench.Difference, Better: bench.Neither})
 	}
 	return m
 }
@@ -30,7 +33,9 @@ func machineMetrics() []bench.Metric {
 // clean is a run of three cells without a warning.
 func clean(blocks int) *bench.Run {
 	run := analysistest.Run(analysistest.Shape{
-		Seed: 4, Blocks: blocks, Metrics: machineMetrics(), Cells: []analysistest.Cell{{Name: "a"}, {Name: "b", Factor: 2}, {Name: "c", Factor: 3}},
+		Seed: 4, Blocks: blocks, Metrics: machineMetrics(), Cells: []analysistest.Cell{
+			{Name: "a"}, {Name: "b", Factor: 2}, {Name: "c", Factor: 3},
+		},
 	})
 	for i := range run.Samples {
 		clear(run.Samples[i].Values[1:])
@@ -95,7 +100,9 @@ func TestWarnings(t *testing.T) {
 		}, []string{analysis.CodeFailed}, "", []int{2}},
 		{"few samples", 5, func(*bench.Run) {}, []string{analysis.CodeFewSamples}, "--blocks", []int{0, 1, 2, 3}},
 		{"few samples, out of time", 5, func(r *bench.Run) { r.End.Reason = bench.StopBudget }, []string{analysis.CodeFewSamples}, "--budget 10s", []int{0, 1, 2, 3}},
-		{"few samples, incomplete", 5, func(r *bench.Run) { r.End = nil }, []string{analysis.CodeIncomplete, analysis.CodeFewSamples}, "finish the run", []int{0, 1, 2, 3}},
+		{"few samples, incomplete", 5, func(r *bench.Run) {
+			r.End = nil
+		}, []string{analysis.CodeIncomplete, analysis.CodeFewSamples}, "finish the run", []int{0, 1, 2, 3}},
 		{"few samples for failures", 12, func(r *bench.Run) {
 			every(r, func(_ int, s *bench.Sample) {
 				if s.Trial.Cell == 1 && s.Trial.Block > 2 {
@@ -203,13 +210,17 @@ func TestWarnings(t *testing.T) {
 		}, []string{analysis.CodePartFailed}, "'tare run http' by itself", []int{1}},
 		{
 			"parts in another container than usual", 40,
-			parts(bench.PartOutcome{Part: "many", Outcome: bench.OK, Regrouped: &bench.Regrouping{With: []string{"many"}, Usual: []string{"few", "many"}}}),
+			parts(bench.PartOutcome{
+				Part: "many", Outcome: bench.OK,
+				Regrouped: &bench.Regrouping{With: []string{"many"}, Usual: []string{"few", "many"}},
+			}),
 			[]string{analysis.CodePartApart},
 			"fix the failure",
 			[]int{0},
 		},
 		{
-			"one reason in two cells", 40, parts(failed("few", "", "12:20:32 [emerg] /tmp/x-17"), failed("few", "", "12:20:33 [emerg] /tmp/x-9")),
+			"one reason in two cells", 40,
+			parts(failed("few", "", "12:20:32 [emerg] /tmp/x-17"), failed("few", "", "12:20:33 [emerg] /tmp/x-9")),
 			[]string{analysis.CodePartFailed},
 			"fix the cause",
 			[]int{0, 1},
@@ -353,7 +364,8 @@ func TestIncompleteBlocks(t *testing.T) {
 		run.End, run.Header.Plan.Budget = nil, tt.budget
 		run.Samples = run.Samples[:len(run.Samples)-tt.lost]
 		r := analyze(t, run)
-		if got := r.Warnings[0]; r.Blocks != tt.blocks || got.Code != analysis.CodeIncomplete || got.Text != "the run was not finished: "+tt.want {
+		if got := r.Warnings[0]; r.Blocks != tt.blocks || got.Code != analysis.CodeIncomplete ||
+			got.Text != "the run was not finished: "+tt.want {
 			t.Errorf("%d trials lost: %d blocks, want %d: %q", tt.lost, r.Blocks, tt.blocks, got.Text)
 		}
 		if want := len(run.Samples); r.Trials.OK != want || r.Metrics[0].Conditions[0].Cells == nil {
@@ -463,7 +475,8 @@ func TestHintsAreTrue(t *testing.T) {
 func TestFewPairs(t *testing.T) {
 	shape := steadyRun(14)
 	for _, name := range []string{"rate", "p99", "size", "zero", "absent"} {
-		shape.Metrics = append(shape.Metrics, bench.Metric{Name: name, Title: "the " + name, Unit: "s", Role: bench.Primary, Scale: bench.Ratio})
+		shape.Metrics = append(shape.Metrics,
+			bench.Metric{Name: name, Title: "the " + name, Unit: "s", Role: bench.Primary, Scale: bench.Ratio})
 	}
 	run := analysistest.Run(shape)
 	for i := range run.Samples {
@@ -484,10 +497,14 @@ func TestFewPairs(t *testing.T) {
 			got = append(got, w)
 		}
 	}
-	const why = "values are missing or have no ratio: see the other notes, and each trial with tare show 20260314-150926-2275 --trials"
+	const why = "values are missing or have no ratio: see the other notes, and each trial with tare show " +
+		"20260314-150926-2275 --trials"
 	want := []bench.Warning{
 		{Text: "the rate; the p99: crun can be compared with the baseline in no block", Hint: why, Cells: []int{2}, Metric: "rate", Also: []string{"p99"}},
-		{Text: "the size: runc can be compared with the baseline in fewer than 6 blocks, so there is no 95 % interval", Hint: "more blocks may help: --blocks", Cells: []int{3}, Metric: "size"},
+		{
+			Text: "the size: runc can be compared with the baseline in fewer than 6 blocks, so there is no 95 % interval",
+			Hint: "more blocks may help: --blocks", Cells: []int{3}, Metric: "size",
+		},
 		{Text: "the zero: floor can be compared with the baseline in no block", Hint: why, Cells: []int{1}, Metric: "zero"},
 	}
 	for i := range want {

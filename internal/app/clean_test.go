@@ -52,7 +52,8 @@ func TestClean(t *testing.T) {
 	}
 	for name, kind := range map[string]Kind{id: UnknownRun, "../x": BadRunID} {
 		var p *Problem
-		if found, err := a.Clean(t.Context(), CleanOptions{Runs: []string{name}}); found != nil || !errors.As(err, &p) || p.Kind != kind {
+		if found, err := a.Clean(t.Context(), CleanOptions{Runs: []string{name}}); found != nil || !errors.As(err, &p) ||
+			p.Kind != kind {
 			t.Errorf("%s: %v, %v; want %s", name, found, err, kind)
 		}
 	}

@@ -24,8 +24,10 @@ func TestUndecidable(t *testing.T) {
 		text, hint    string // empty = no warning
 	}{
 		{"enough", 9, 0, 0, "", ""},
-		{"one block less", 8, 0, 0, "possibly too few blocks for any verdict: 8 blocks" + chance,
-			"use --blocks 9, or compare less"},
+		{
+			"one block less", 8, 0, 0, "possibly too few blocks for any verdict: 8 blocks" + chance,
+			"use --blocks 9, or compare less",
+		},
 		{"never", 5, 0, 0, "too few blocks for any verdict: 5 blocks" + chance, "use --blocks 9, or compare less"},
 		{"a budget of unknown worth", 500, 10 * time.Second, 0, "", ""},
 		{"enough budget", 500, 10 * time.Second, time.Second, "", ""},

@@ -82,7 +82,9 @@ func drivers() []driver {
 		{"podman", []string{"host"}, func(s *EngineSite, name string, o map[string]string) bench.Engine {
 			return podman.New(podman.Config{Name: name, Run: s.run, Dir: s.dir, Images: s.Images, Host: o["host"]})
 		}},
-		{"containerd", []string{"address", "runtime", "snapshotter"}, func(s *EngineSite, name string, o map[string]string) bench.Engine {
+		{"containerd", []string{
+			"address", "runtime", "snapshotter",
+		}, func(s *EngineSite, name string, o map[string]string) bench.Engine {
 			return containerd.New(containerd.Config{
 				Name: name, Run: s.run, Dir: s.dir, Images: s.Images,
 				Address: o["address"], Runtime: o["runtime"], Snapshotter: o["snapshotter"],

@@ -81,7 +81,8 @@ func TestExtendInterrupted(t *testing.T) {
 	if _, err := a.Resume(t.Context(), store, r, app.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if r, err = store.Open(t.Context(), id); err != nil || r.End == nil || len(r.Samples) != 4*len(p.Plan.Cells) || r.Looks() != 2 {
+	if r, err = store.Open(t.Context(), id); err != nil || r.End == nil || len(r.Samples) != 4*len(p.Plan.Cells) ||
+		r.Looks() != 2 {
 		t.Errorf("%d trials at look %d, ended with %v; %v", len(r.Samples), r.Looks(), r.End, err)
 	}
 }
@@ -152,7 +153,8 @@ func TestExtendRefused(t *testing.T) {
 	if _, err := a.Extend(t.Context(), store, before, app.More{Blocks: 1}, app.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Extend(t.Context(), store, before, app.More{Blocks: 1}, app.Options{}); !errors.Is(err, bench.ErrExtended) {
+	if _, err := a.Extend(t.Context(), store, before, app.More{Blocks: 1},
+		app.Options{}); !errors.Is(err, bench.ErrExtended) {
 		t.Errorf("what another process has extended: %v", err)
 	}
 	for _, more := range []app.More{{}, {Blocks: -1}, {Budget: -time.Second}} {

@@ -13,7 +13,8 @@ import (
 // measured is a finished run of 12 blocks of two cells and a control, scheduled for so many.
 func measured(scheduled int) *bench.Run {
 	run := analysistest.Run(analysistest.Shape{
-		Seed: 1, Blocks: 12, Warmup: 1, Metrics: analysistest.Lifecycle()[:2], Cells: []analysistest.Cell{{Name: "a"}, {Name: "b"}},
+		Seed: 1, Blocks: 12, Warmup: 1, Metrics: analysistest.Lifecycle()[:2],
+		Cells: []analysistest.Cell{{Name: "a"}, {Name: "b"}},
 	})
 	run.Header.Plan.MaxBlocks = scheduled
 	run.Header.Schedule = schedule.Blocks(run.Header.Plan)
@@ -40,9 +41,11 @@ func TestExtension(t *testing.T) {
 			t.Fatalf("%s: %v", tt.name, err)
 		}
 		if e.MaxBlocks != tt.blocks || len(e.Schedule) != tt.added || !e.Follows(run.End) {
-			t.Errorf("%s: %d blocks, %d of them scheduled anew; want %d and %d", tt.name, e.MaxBlocks, len(e.Schedule), tt.blocks, tt.added)
+			t.Errorf("%s: %d blocks, %d of them scheduled anew; want %d and %d",
+				tt.name, e.MaxBlocks, len(e.Schedule), tt.blocks, tt.added)
 		}
-		if budget := e.Budget - spent(run.Samples); tt.more.Budget > 0 && budget != tt.more.Budget || tt.more.Budget == 0 && e.Budget != 0 {
+		if budget := e.Budget - spent(run.Samples); tt.more.Budget > 0 && budget != tt.more.Budget ||
+			tt.more.Budget == 0 && e.Budget != 0 {
 			t.Errorf("%s: a budget of %v", tt.name, e.Budget)
 		}
 		run.Resumptions = append(run.Resumptions, bench.Resumption{Seq: len(run.Samples), Extension: e})
@@ -94,7 +97,9 @@ func session(t *testing.T, run *bench.Run, more More) Session {
 	}
 	extended := *run
 	extended.Resumptions = []bench.Resumption{{Seq: len(run.Samples), Extension: e}}
-	return Session{Header: underLimits(&extended), Done: run.Samples, Look: extended.Looks(), ExtendedAt: extendedAt(&extended)}
+	return Session{
+		Header: underLimits(&extended), Done: run.Samples, Look: extended.Looks(), ExtendedAt: extendedAt(&extended),
+	}
 }
 
 // Who extends a run that was precise wants more than that; a run that was not still stops

@@ -83,15 +83,17 @@ type permission func(spec bench.Spec, images []string) (refused string)
 func permissions() map[string]permission {
 	return map[string]permission{
 		"Image": func(spec bench.Spec, images []string) string {
-			return denyUnless(isOwnImage(spec) || slices.Contains(images, spec.Image), "image %.100q; --allow-image on that machine "+
-				"allows it", spec.Image)
+			return denyUnless(isOwnImage(spec) || slices.Contains(images, spec.Image),
+				"image %.100q; --allow-image on that machine "+
+					"allows it", spec.Image)
 		},
 		"Argv": func(spec bench.Spec, _ []string) string {
 			allowed := !isOwnImage(spec) || len(spec.Argv) == 0 || onlyAnswers(spec.Argv)
 			return denyUnless(allowed, "%.100q: clients may only start tare's network servers", strings.Join(spec.Argv, " "))
 		},
 		"Env": func(spec bench.Spec, _ []string) string {
-			return denyUnless(!isOwnImage(spec) || !slices.ContainsFunc(spec.Env, isForeignOption), "environment variables for tare's own image")
+			return denyUnless(!isOwnImage(spec) || !slices.ContainsFunc(spec.Env, isForeignOption),
+				"environment variables for tare's own image")
 		},
 		"Dir": func(spec bench.Spec, _ []string) string {
 			return denyUnless(!isOwnImage(spec) || spec.Dir == "", "a working directory for tare's own image")

@@ -29,7 +29,8 @@ func TestEnginesAreClosedWhereNothingBegins(t *testing.T) {
 		e := enginetest.NewFake(enginetest.FakeConfig{Name: "fake"})
 		p := &Planned{
 			Plan:   bench.Plan{Cells: []bench.Cell{{Engine: "fake"}}},
-			Probed: []Probed{{Instance: Instance{Name: "fake"}, Engine: e}}, Workload: lifecycle.New(), engineSite: new(EngineSite),
+			Probed: []Probed{{Instance: Instance{Name: "fake"}, Engine: e}}, Workload: lifecycle.New(),
+			engineSite: new(EngineSite),
 		}
 		if _, err := begin(t.Context(), fullStore{}, p, new(bench.Header), t.TempDir(), o); err == nil {
 			t.Errorf("%s refuses, and the run begins", what)

@@ -22,7 +22,8 @@ func (*unsupported) Unwrap() error   { return bench.ErrUnsupported }
 
 // nothingMeasured reports whether a run has trials, and none that succeeded.
 func nothingMeasured(r *bench.Run) bool {
-	return len(r.Samples) > 0 && !slices.ContainsFunc(r.Samples, func(s bench.Sample) bool { return s.Outcome == bench.OK })
+	return len(r.Samples) > 0 &&
+		!slices.ContainsFunc(r.Samples, func(s bench.Sample) bool { return s.Outcome == bench.OK })
 }
 
 // outcomeOf is the error for the trials of a run that is stored completely; nil if all
@@ -100,7 +101,8 @@ func nothingMeasuredReason(r *bench.Run) error {
 	}
 	return &Problem{
 		Kind: NothingMeasured, Run: r.Header.ID,
-		Err: fmt.Errorf("run %s measured nothing and is not kept, because no trial succeeded: %s", r.Header.ID, whyFailed(r, s)),
+		Err: fmt.Errorf("run %s measured nothing and is not kept, because no trial succeeded: %s",
+			r.Header.ID, whyFailed(r, s)),
 	}
 }
 
@@ -108,7 +110,8 @@ func nothingMeasuredReason(r *bench.Run) error {
 // asked for if there is one, and whether all there is is cells that their engines
 // cannot do.
 func firstFailure(r *bench.Run) (first bench.Sample, unsupported bool) {
-	failed := slices.DeleteFunc(slices.Clone(r.Samples), func(s bench.Sample) bool { return s.Outcome == bench.Unsupported })
+	failed := slices.DeleteFunc(slices.Clone(r.Samples),
+		func(s bench.Sample) bool { return s.Outcome == bench.Unsupported })
 	unsupported = len(failed) == 0
 	if unsupported {
 		failed = r.Samples

@@ -53,9 +53,13 @@ func TestPermit(t *testing.T) {
 		"processors by name":               {bench.Spec{Argv: serve, Limits: bench.Limits{CPUSet: "../x"}}, false},
 		"a limit below zero":               {bench.Spec{Argv: serve, Limits: bench.Limits{Pids: -1}}, false},
 		"a place for data":                 {bench.Spec{Argv: serve, Storage: "volume"}, false},
-		"published":                        {bench.Spec{Argv: serve, Network: "bridge", Reach: bench.ReachPublished, Ports: []bench.Port{{Container: 80, Protocol: "tcp"}}}, true},
-		"privileges":                       {bench.Spec{Argv: serve, Security: bench.Security{Privileged: true}}, false},
-		"privileges in an image":           {bench.Spec{Image: "host:nginx", Security: bench.Security{Privileged: true}}, false},
+		"published": {
+			bench.Spec{
+				Argv: serve, Network: "bridge", Reach: bench.ReachPublished, Ports: []bench.Port{{Container: 80, Protocol: "tcp"}},
+			}, true,
+		},
+		"privileges":             {bench.Spec{Argv: serve, Security: bench.Security{Privileged: true}}, false},
+		"privileges in an image": {bench.Spec{Image: "host:nginx", Security: bench.Security{Privileged: true}}, false},
 	} {
 		err := permit(test.spec, images)
 		if (err == nil) != test.ok {

@@ -63,7 +63,8 @@ func (p *Planned) expand(ctx context.Context, e *experiment.Experiment) error {
 	case err != nil:
 		return &Problem{Kind: BadPlan, Err: err}
 	case p.Probed == nil:
-		p.Probed, err = p.engineSite.Probe(ctx, slices.DeleteFunc(able, func(i Instance) bool { return !p.namesEngine(i.Name) }))
+		p.Probed, err = p.engineSite.Probe(ctx,
+			slices.DeleteFunc(able, func(i Instance) bool { return !p.namesEngine(i.Name) }))
 	}
 	return err
 }
@@ -150,7 +151,9 @@ const clientName = "load generator"
 
 // client makes the engine of load generators.
 func (p *Planned) client() bench.Engine {
-	return native.New(native.Config{Name: clientName, Run: p.engineSite.run, Dir: p.engineSite.dir, Images: p.engineSite.Images})
+	return native.New(native.Config{
+		Name: clientName, Run: p.engineSite.run, Dir: p.engineSite.dir, Images: p.engineSite.Images,
+	})
 }
 
 // Used lists the engines that the plan's cells name.

@@ -68,7 +68,9 @@ func countsInside(p *Planned) error {
 	if slices.ContainsFunc(p.usedInstances(), func(i Instance) bool { return i.Driver == RemoteDriver }) {
 		return fmt.Errorf("%w: the containers are on another machine", bench.ErrUnsupported)
 	}
-	if slices.ContainsFunc(w.Metrics(), func(m bench.Metric) bool { return strings.HasSuffix(m.Name, supervise.SystemCalls) }) {
+	if slices.ContainsFunc(w.Metrics(), func(m bench.Metric) bool {
+		return strings.HasSuffix(m.Name, supervise.SystemCalls)
+	}) {
 		return nil
 	}
 	return fmt.Errorf("%w: workload %s does not watch the processes of its containers", bench.ErrUnsupported, w.Name())

@@ -51,7 +51,10 @@ func ofImages(images func(dir string) *image.Library) bench.Workload {
 
 // knownNames is what an experiment is held to in this build of tare.
 func knownNames() experiment.Known {
-	k := experiment.Known{Workloads: Workloads(), Engines: Names(Builtin()), Rank: enginePreference(), Behind: map[string]string{"cri": "containerd"}}
+	k := experiment.Known{
+		Workloads: Workloads(), Engines: Names(Builtin()), Rank: enginePreference(),
+		Behind: map[string]string{"cri": "containerd"},
+	}
 	for _, d := range drivers() {
 		k.Drivers = append(k.Drivers, experiment.Driver{Name: d.name, Options: d.options})
 	}

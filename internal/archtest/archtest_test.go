@@ -19,14 +19,17 @@ const module = "github.com/tare-bench/tare/"
 // nothing else. Patterns are those of path.Match; a module's name stands for
 // all of its packages. Tests may import more.
 var allowed = map[string][]string{
-	"cmd/tare":                                {"internal/cli"},
-	"cmd/tare-agent":                          {"internal/agent"},
-	"internal/agent":                          {"internal/kernel/affinity", "internal/load", "internal/load/*"},
-	"internal/kernel/affinity":                {"golang.org/x/sys"},
-	"internal/load":                           {"internal/text/unit", "github.com/HdrHistogram/hdrhistogram-go"},
-	"internal/load/*":                         {"internal/kernel/affinity", "internal/load", "internal/text/unit", "internal/text/plain", "golang.org/x/sys"},
-	"internal/load/https":                     {"internal/load/http"},
-	"internal/supervise":                      {"internal/kernel/affinity", "internal/bench", "internal/load", "internal/agent", "internal/kernel/proc", "internal/kernel/cgroup", "internal/kernel/netpath", "golang.org/x/sys"},
+	"cmd/tare":                 {"internal/cli"},
+	"cmd/tare-agent":           {"internal/agent"},
+	"internal/agent":           {"internal/kernel/affinity", "internal/load", "internal/load/*"},
+	"internal/kernel/affinity": {"golang.org/x/sys"},
+	"internal/load":            {"internal/text/unit", "github.com/HdrHistogram/hdrhistogram-go"},
+	"internal/load/*":          {"internal/kernel/affinity", "internal/load", "internal/text/unit", "internal/text/plain", "golang.org/x/sys"},
+	"internal/load/https":      {"internal/load/http"},
+	"internal/supervise": {
+		"internal/kernel/affinity", "internal/bench", "internal/load",
+		"internal/agent", "internal/kernel/proc", "internal/kernel/cgroup", "internal/kernel/netpath", "golang.org/x/sys",
+	},
 	"internal/archtest":                       {},
 	"internal/bench":                          {},
 	"internal/text/unit":                      {},
@@ -43,58 +46,99 @@ var allowed = map[string][]string{
 	"internal/kernel/proc":                    {"golang.org/x/sys"},
 	"internal/kernel/cgroup":                  {"internal/kernel/proc", "golang.org/x/sys"},
 	"internal/kernel/cgroup/cgrouptest":       {"internal/kernel/cgroup", "internal/engine/enginetest"},
-	"internal/kernel/host":                    {"internal/kernel/affinity", "internal/bench", "internal/kernel/proc", "internal/kernel/cgroup", "golang.org/x/sys"},
-	"internal/engine/datadir":                 {"internal/bench", "internal/kernel/proc", "golang.org/x/sys"},
-	"internal/kernel/seccomp":                 {"internal/bench", "github.com/containerd/containerd", "github.com/opencontainers/runtime-spec"},
-	"internal/kernel/userns":                  {"internal/bench", "golang.org/x/sys"},
-	"internal/kernel/readback":                {"internal/bench", "internal/kernel/proc", "internal/kernel/cgroup", "golang.org/x/sys"},
-	"internal/kernel/netpath":                 {"internal/bench", "internal/kernel/proc", "internal/kernel/readback", "internal/kernel/netns", "internal/kernel/netdev", "internal/text/plain", "github.com/vishvananda/netlink", "golang.org/x/sys"},
-	"internal/kernel/netns":                   {"golang.org/x/sys"},
-	"internal/kernel/syscalls":                {"internal/bench", "github.com/cilium/ebpf", "golang.org/x/sys"},
-	"internal/kernel/netdev":                  {"internal/bench", "internal/kernel/proc", "internal/kernel/netns", "github.com/vishvananda/netlink"},
-	"internal/image":                          {"internal/bench", "internal/agent", "internal/image/pack", "github.com/google/go-containerregistry", "github.com/klauspost/compress", "golang.org/x/sys"},
-	"internal/image/*":                        {"internal/image", "internal/agent"},
-	"internal/image/imagetest":                {"github.com/google/go-containerregistry", "github.com/klauspost/compress"},
-	"internal/image/inspect":                  {"github.com/google/go-containerregistry"},
-	"internal/image/pack":                     {"internal/bench"},
-	"internal/image/registry":                 {"internal/bench", "internal/image", "github.com/google/go-containerregistry"},
-	"internal/image/registry/registrytest":    {"internal/image/registry", "internal/image"},
-	"internal/supervise/ready":                {"internal/bench", "internal/supervise"},
-	"internal/engine/stdstream":               {},
-	"internal/remote":                         {"internal/bench"},
-	"internal/engine/*":                       {"internal/bench", "internal/image", "internal/agent", "internal/kernel/cgroup", "internal/kernel/proc", "internal/kernel/readback", "internal/engine/datadir", "internal/kernel/seccomp", "internal/kernel/userns", "internal/kernel/netpath", "internal/kernel/netns", "internal/kernel/netdev", "golang.org/x/sys"},
-	"internal/engine/ocispec":                 {"internal/bench", "github.com/opencontainers/runtime-spec"},
-	"internal/engine/owned":                   {},
-	"internal/engine/oci":                     {"internal/engine/ocispec", "github.com/opencontainers/runtime-spec", "github.com/moby/sys", "github.com/containerd/containerd"},
-	"internal/engine/docker":                  {"internal/engine/owned", "internal/engine/stdstream", "github.com/moby/moby", "github.com/containerd/errdefs", "github.com/docker/go-connections"},
-	"internal/engine/remote":                  {"internal/engine/stdstream", "internal/remote"},
-	"internal/engine/podman":                  {"internal/engine/owned", "internal/engine/stdstream"},
-	"internal/engine/containerd":              {"internal/engine/owned", "internal/engine/ocispec", "internal/engine/stdstream", "github.com/containerd/containerd", "github.com/containerd/errdefs", "github.com/containerd/log", "github.com/sirupsen/logrus", "github.com/containerd/typeurl", "github.com/opencontainers/runtime-spec", "github.com/opencontainers/image-spec", "google.golang.org/grpc"},
-	"internal/engine/cri":                     {"internal/engine/owned", "internal/engine/stdstream", "github.com/containerd/containerd", "github.com/containerd/errdefs", "github.com/opencontainers/runtime-spec", "google.golang.org/grpc", "k8s.io/cri-api"},
-	"internal/engine/enginetest":              {"internal/image/imagetest", "internal/image/registry", "internal/image/registry/registrytest", "github.com/google/go-cmp"},
-	"internal/engine/apitest":                 {"internal/engine/enginetest"},
-	"internal/workload/*":                     {"internal/kernel/affinity", "internal/bench", "internal/text/unit", "internal/text/plain", "internal/kernel/proc", "internal/kernel/cgroup", "internal/agent", "internal/load", "internal/load/*", "internal/supervise"},
-	"internal/workload/http":                  {"internal/image", "internal/kernel/netpath"},
-	"internal/workload/net":                   {"internal/kernel/netpath"},
-	"internal/workload/pull":                  {"internal/image", "internal/image/registry", "internal/supervise/ready"},
-	"internal/workload/start":                 {"internal/image", "internal/kernel/netpath", "internal/supervise/ready"},
-	"internal/workload/localtest":             {"internal/engine/native", "internal/engine/docker", "internal/engine/enginetest", "internal/image/imagetest"},
-	"internal/workload/workloadtest":          {"internal/run", "internal/schedule", "internal/store/record"},
-	"internal/run":                            {"internal/kernel/affinity", "internal/bench", "internal/schedule", "golang.org/x/sys"},
-	"internal/store/record":                   {"internal/bench", "internal/text/plain"},
-	"internal/store/*":                        {"internal/bench", "internal/store/record"},
-	"internal/store/storetest":                {"github.com/google/go-cmp"},
-	"internal/store/sqlite":                   {"modernc.org/sqlite"},
-	"internal/analysis":                       {"internal/bench", "internal/analysis/stat", "internal/text/unit"},
-	"internal/analysis/analysistest":          {"internal/bench", "internal/analysis", "internal/schedule", "internal/analysis/stat/simulate"},
-	"internal/report":                         {"internal/bench", "internal/analysis", "internal/text/unit", "internal/text/plain"},
-	"internal/report/*":                       {"internal/bench", "internal/analysis", "internal/text/unit", "internal/text/plain", "internal/report"},
-	"internal/report/text":                    {"internal/text/term"},
-	"internal/report/gobench":                 {"golang.org/x/perf"},
-	"internal/app":                            {"internal/text/*", "internal/kernel/*", "internal/store/record", "internal/experiment/*", "internal/analysis/*", "internal/*", "internal/engine/*", "internal/workload/*", "internal/store/*", "internal/report/*"},
-	"internal/cli":                            {"internal/text/*", "internal/kernel/*", "internal/store/record", "internal/experiment/*", "internal/analysis/*", "internal/*", "internal/load/https", "internal/image/inspect", "internal/image/pack", "internal/cli/manual", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys"},
-	"internal/cli/manual":                     {"internal/text/term", "github.com/spf13/cobra", "github.com/spf13/pflag"},
-	"internal/cli/clidoc":                     {"internal/cli", "internal/cli/manual"},
+	"internal/kernel/host": {
+		"internal/kernel/affinity", "internal/bench", "internal/kernel/proc", "internal/kernel/cgroup", "golang.org/x/sys",
+	},
+	"internal/engine/datadir":  {"internal/bench", "internal/kernel/proc", "golang.org/x/sys"},
+	"internal/kernel/seccomp":  {"internal/bench", "github.com/containerd/containerd", "github.com/opencontainers/runtime-spec"},
+	"internal/kernel/userns":   {"internal/bench", "golang.org/x/sys"},
+	"internal/kernel/readback": {"internal/bench", "internal/kernel/proc", "internal/kernel/cgroup", "golang.org/x/sys"},
+	"internal/kernel/netpath": {
+		"internal/bench", "internal/kernel/proc", "internal/kernel/readback",
+		"internal/kernel/netns", "internal/kernel/netdev", "internal/text/plain",
+		"github.com/vishvananda/netlink", "golang.org/x/sys",
+	},
+	"internal/kernel/netns":    {"golang.org/x/sys"},
+	"internal/kernel/syscalls": {"internal/bench", "github.com/cilium/ebpf", "golang.org/x/sys"},
+	"internal/kernel/netdev":   {"internal/bench", "internal/kernel/proc", "internal/kernel/netns", "github.com/vishvananda/netlink"},
+	"internal/image": {
+		"internal/bench", "internal/agent", "internal/image/pack", "github.com/google/go-containerregistry",
+		"github.com/klauspost/compress", "golang.org/x/sys",
+	},
+	"internal/image/*":                     {"internal/image", "internal/agent"},
+	"internal/image/imagetest":             {"github.com/google/go-containerregistry", "github.com/klauspost/compress"},
+	"internal/image/inspect":               {"github.com/google/go-containerregistry"},
+	"internal/image/pack":                  {"internal/bench"},
+	"internal/image/registry":              {"internal/bench", "internal/image", "github.com/google/go-containerregistry"},
+	"internal/image/registry/registrytest": {"internal/image/registry", "internal/image"},
+	"internal/supervise/ready":             {"internal/bench", "internal/supervise"},
+	"internal/engine/stdstream":            {},
+	"internal/remote":                      {"internal/bench"},
+	"internal/engine/*": {
+		"internal/bench", "internal/image", "internal/agent",
+		"internal/kernel/cgroup", "internal/kernel/proc", "internal/kernel/readback", "internal/engine/datadir",
+		"internal/kernel/seccomp", "internal/kernel/userns", "internal/kernel/netpath", "internal/kernel/netns",
+		"internal/kernel/netdev", "golang.org/x/sys",
+	},
+	"internal/engine/ocispec": {"internal/bench", "github.com/opencontainers/runtime-spec"},
+	"internal/engine/owned":   {},
+	"internal/engine/oci": {
+		"internal/engine/ocispec", "github.com/opencontainers/runtime-spec", "github.com/moby/sys",
+		"github.com/containerd/containerd",
+	},
+	"internal/engine/docker": {
+		"internal/engine/owned", "internal/engine/stdstream", "github.com/moby/moby", "github.com/containerd/errdefs",
+		"github.com/docker/go-connections",
+	},
+	"internal/engine/remote": {"internal/engine/stdstream", "internal/remote"},
+	"internal/engine/podman": {"internal/engine/owned", "internal/engine/stdstream"},
+	"internal/engine/containerd": {
+		"internal/engine/owned", "internal/engine/ocispec", "internal/engine/stdstream",
+		"github.com/containerd/containerd", "github.com/containerd/errdefs", "github.com/containerd/log",
+		"github.com/sirupsen/logrus", "github.com/containerd/typeurl", "github.com/opencontainers/runtime-spec",
+		"github.com/opencontainers/image-spec", "google.golang.org/grpc",
+	},
+	"internal/engine/cri": {
+		"internal/engine/owned", "internal/engine/stdstream",
+		"github.com/containerd/containerd", "github.com/containerd/errdefs", "github.com/opencontainers/runtime-spec",
+		"google.golang.org/grpc", "k8s.io/cri-api",
+	},
+	"internal/engine/enginetest": {"internal/image/imagetest", "internal/image/registry", "internal/image/registry/registrytest", "github.com/google/go-cmp"},
+	"internal/engine/apitest":    {"internal/engine/enginetest"},
+	"internal/workload/*": {
+		"internal/kernel/affinity", "internal/bench", "internal/text/unit",
+		"internal/text/plain", "internal/kernel/proc", "internal/kernel/cgroup", "internal/agent", "internal/load",
+		"internal/load/*", "internal/supervise",
+	},
+	"internal/workload/http":         {"internal/image", "internal/kernel/netpath"},
+	"internal/workload/net":          {"internal/kernel/netpath"},
+	"internal/workload/pull":         {"internal/image", "internal/image/registry", "internal/supervise/ready"},
+	"internal/workload/start":        {"internal/image", "internal/kernel/netpath", "internal/supervise/ready"},
+	"internal/workload/localtest":    {"internal/engine/native", "internal/engine/docker", "internal/engine/enginetest", "internal/image/imagetest"},
+	"internal/workload/workloadtest": {"internal/run", "internal/schedule", "internal/store/record"},
+	"internal/run":                   {"internal/kernel/affinity", "internal/bench", "internal/schedule", "golang.org/x/sys"},
+	"internal/store/record":          {"internal/bench", "internal/text/plain"},
+	"internal/store/*":               {"internal/bench", "internal/store/record"},
+	"internal/store/storetest":       {"github.com/google/go-cmp"},
+	"internal/store/sqlite":          {"modernc.org/sqlite"},
+	"internal/analysis":              {"internal/bench", "internal/analysis/stat", "internal/text/unit"},
+	"internal/analysis/analysistest": {"internal/bench", "internal/analysis", "internal/schedule", "internal/analysis/stat/simulate"},
+	"internal/report":                {"internal/bench", "internal/analysis", "internal/text/unit", "internal/text/plain"},
+	"internal/report/*":              {"internal/bench", "internal/analysis", "internal/text/unit", "internal/text/plain", "internal/report"},
+	"internal/report/text":           {"internal/text/term"},
+	"internal/report/gobench":        {"golang.org/x/perf"},
+	"internal/app": {
+		"internal/text/*", "internal/kernel/*", "internal/store/record",
+		"internal/experiment/*", "internal/analysis/*", "internal/*", "internal/engine/*", "internal/workload/*",
+		"internal/store/*", "internal/report/*",
+	},
+	"internal/cli": {
+		"internal/text/*", "internal/kernel/*", "internal/store/record", "internal/experiment/*",
+		"internal/analysis/*", "internal/*", "internal/load/https", "internal/image/inspect", "internal/image/pack",
+		"internal/cli/manual", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys",
+	},
+	"internal/cli/manual": {"internal/text/term", "github.com/spf13/cobra", "github.com/spf13/pflag"},
+	"internal/cli/clidoc": {"internal/cli", "internal/cli/manual"},
 }
 
 // TestImports holds the code to the table, and the table to the code.
@@ -126,7 +170,8 @@ func TestImports(t *testing.T) {
 // said once more so that no edit of the table can lose it.
 func TestAdaptersDoNotKnowOneAnother(t *testing.T) {
 	shared := []string{ // what adapters are composed of, and no adapter itself
-		"internal/engine/owned", "internal/engine/datadir", "internal/engine/ocispec", "internal/engine/stdstream", "internal/store/record",
+		"internal/engine/owned", "internal/engine/datadir", "internal/engine/ocispec",
+		"internal/engine/stdstream", "internal/store/record",
 	}
 	for pkg, files := range packages(t) {
 		for _, kind := range []string{"internal/engine/", "internal/workload/", "internal/store/"} {
@@ -136,7 +181,8 @@ func TestAdaptersDoNotKnowOneAnother(t *testing.T) {
 			for name, file := range files {
 				for _, spec := range file.Imports {
 					other, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module)
-					if ours && strings.HasPrefix(other, kind) && other != pkg && !slices.Contains(shared, other) && !strings.HasSuffix(other, "test") {
+					if ours && strings.HasPrefix(other, kind) && other != pkg && !slices.Contains(shared, other) &&
+						!strings.HasSuffix(other, "test") {
 						t.Errorf("%s imports %s: adapters speak only the vocabulary", name, other)
 					}
 				}
@@ -220,7 +266,8 @@ func packages(t *testing.T) map[string]map[string]*ast.File {
 			return err
 		}
 		if d.IsDir() {
-			if base := d.Name(); rel != "." && (strings.HasPrefix(base, ".") || base == "testdata" || base == "bin" || rel == "tools") {
+			if base := d.Name(); rel != "." &&
+				(strings.HasPrefix(base, ".") || base == "testdata" || base == "bin" || rel == "tools") {
 				return filepath.SkipDir
 			}
 			return nil

@@ -34,7 +34,10 @@ func TestCommon(t *testing.T) {
 		return got
 	}
 	broken := errors.New("broken")
-	if _, err := bench.GetCommon(&c, "first", func() (template, error) { return template{}, broken }); !errors.Is(err, broken) {
+	if _, err := bench.GetCommon(&c, "first", func() (template, error) {
+		return template{},
+			broken
+	}); !errors.Is(err, broken) {
 		t.Errorf("error %v, want that of making it", err)
 	}
 	for _, name := range []string{"first", "second", "first"} {
@@ -48,7 +51,8 @@ func TestCommon(t *testing.T) {
 	if _, err := bench.GetCommon(&c, "number", func() (int, error) { return 1, nil }); err != nil {
 		t.Error(err)
 	}
-	if err := errors.Join(c.Remove(t.Context()), c.Remove(t.Context())); err != nil || !slices.Equal(removed, []string{"second", "first"}) {
+	if err := errors.Join(c.Remove(t.Context()), c.Remove(t.Context())); err != nil ||
+		!slices.Equal(removed, []string{"second", "first"}) {
 		t.Errorf("removed %v, %v", removed, err)
 	}
 }

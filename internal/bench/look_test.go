@@ -32,11 +32,14 @@ func TestExtended(t *testing.T) {
 		t.Errorf("a run that was only interrupted is %+v after %d looks, want itself after 1", got, run.Looks())
 	}
 	run.Resumptions = append(run.Resumptions,
-		bench.Resumption{Seq: 1, Extension: &bench.Extension{MaxBlocks: 2, Budget: time.Minute, Schedule: [][]int{{1}}, After: ended}},
+		bench.Resumption{
+			Seq: 1, Extension: &bench.Extension{MaxBlocks: 2, Budget: time.Minute, Schedule: [][]int{{1}}, After: ended},
+		},
 		bench.Resumption{Seq: 2, Extension: &bench.Extension{MaxBlocks: 3, Schedule: [][]int{{2}}, After: ended}},
 	)
 	got := run.Extended().Header
-	if got.Plan.MaxBlocks != 3 || got.Plan.Budget != 0 || len(got.Schedule) != 3 || got.Schedule[2][0] != 2 || run.Looks() != 3 {
+	if got.Plan.MaxBlocks != 3 || got.Plan.Budget != 0 || len(got.Schedule) != 3 || got.Schedule[2][0] != 2 ||
+		run.Looks() != 3 {
 		t.Errorf("%+v after %d looks, want the limits of the last of 3 and 3 blocks", got, run.Looks())
 	}
 	if want := [][]int{{0}}; run.Header.Plan.MaxBlocks != 1 || !slices.EqualFunc(run.Header.Schedule, want, slices.Equal) {

@@ -149,9 +149,10 @@ type HookKind string
 
 // The kinds of a Hook.
 const (
-	HookDropCaches    HookKind = "drop-caches"    // sync, then free page cache, dentries and inodes
-	HookRestartEngine HookKind = "restart-engine" // the engine of the trial's cell; all engines if the hook is not per trial
-	HookCommand       HookKind = "command"        // Argv, on the host
+	HookDropCaches HookKind = "drop-caches" // sync, then free page cache, dentries and inodes
+	// the engine of the trial's cell; all engines if the hook is not per trial
+	HookRestartEngine HookKind = "restart-engine"
+	HookCommand       HookKind = "command" // Argv, on the host
 )
 
 // A Trial is one scheduled execution of one cell.

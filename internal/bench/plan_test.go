@@ -8,7 +8,9 @@ import (
 
 // What is asked of metrics that do not decide, or of none, is not asked.
 func TestPrecisions(t *testing.T) {
-	metrics := []bench.Metric{{Name: "total", Role: bench.Primary}, {Name: "start", Role: bench.Primary}, {Name: "exit", Role: bench.Detail}}
+	metrics := []bench.Metric{
+		{Name: "total", Role: bench.Primary}, {Name: "start", Role: bench.Primary}, {Name: "exit", Role: bench.Detail},
+	}
 	for name, test := range map[string]struct {
 		plan           bench.Plan
 		least, largest float64

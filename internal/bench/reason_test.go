@@ -11,8 +11,11 @@ import (
 // A reason keeps what was done and, more than that, why it went wrong.
 func TestReason(t *testing.T) {
 	for _, fill := range []string{"/a/long/path ", "é"} {
-		got := bench.Reason("create: runc\n --root " + strings.Repeat(fill, 400) + ": exit status 1:\n no space left on device")
-		if !strings.HasPrefix(got, "create: runc --root ") || !strings.HasSuffix(got, ": exit status 1: no space left on device") {
+		got := bench.Reason(
+			"create: runc\n --root " + strings.Repeat(fill, 400) + ": exit status 1:\n no space left on device",
+		)
+		if !strings.HasPrefix(got, "create: runc --root ") ||
+			!strings.HasSuffix(got, ": exit status 1: no space left on device") {
 			t.Errorf("%q, want its beginning and its end", got)
 		}
 		if len(got) > 510 || !utf8.ValidString(got) || strings.Contains(got, "\n") {

@@ -126,8 +126,10 @@ func (a *invocation) instancesOffered(flags []string) ([]app.Instance, error) {
 	}
 	for _, i := range all {
 		if i.Driver == app.RemoteDriver {
-			return nil, &usageError{fmt.Errorf("engine %s is on another machine", i.Name),
-				"run 'tare agent serve' on that machine"}
+			return nil, &usageError{
+				fmt.Errorf("engine %s is on another machine", i.Name),
+				"run 'tare agent serve' on that machine",
+			}
 		}
 		if _, err := a.tare.EngineSite("serve", "").Engine(i); err != nil {
 			return nil, err // such as an unknown option
@@ -148,8 +150,10 @@ func (a *invocation) serverToken() (t remote.Token, made bool, err error) {
 		}
 		return t, false, nil
 	case a.tokenFile == "" && a.env(tokenVariable) == "" && a.global.JSON:
-		return t, false, &usageError{errors.New("--json does not print tokens"),
-			"use --token-file FILE; if it does not exist, it is created"}
+		return t, false, &usageError{
+			errors.New("--json does not print tokens"),
+			"use --token-file FILE; if it does not exist, it is created",
+		}
 	case a.tokenFile == "" && a.env(tokenVariable) == "":
 		return remote.NewToken(), true, nil
 	}

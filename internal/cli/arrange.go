@@ -14,7 +14,11 @@ import (
 // 'tare run' and 'tare plan'.
 func flagGroups() []manual.Group {
 	return []manual.Group{
-		{Title: "What to measure", Flags: []string{"engine", "image", "network", "storage", "concurrency", "param", "factor", "baseline"}},
+		{
+			Title: "What to measure", Flags: []string{
+				"engine", "image", "network", "storage", "concurrency", "param", "factor", "baseline",
+			},
+		},
 		{Title: "How long", Flags: []string{"budget", "blocks", "warmup", "washout", "trial-timeout", "operation-timeout"}},
 		{Title: "Statistics", Flags: []string{"precision", "smallest", "primary", "no-control", "seed", "syscalls"}},
 		{Title: "Output", Flags: []string{"all", "details", "format", "csv", "markdown", "yaml", "output", "name", "label"}},
@@ -90,7 +94,8 @@ func arrange(root *cobra.Command) {
 		}
 	}
 	title, codes, _ := strings.Cut(exitCodes, ":\n")
-	manual.Append(root, manual.Section{Title: "Environment", Lines: environment()}, manual.Section{Title: title, Lines: unindented(codes)})
+	manual.Append(root, manual.Section{Title: "Environment", Lines: environment()},
+		manual.Section{Title: title, Lines: unindented(codes)})
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { c.Print(manual.Help(c)) })
 	root.SetUsageFunc(func(c *cobra.Command) error { c.Print(manual.Usage(c)); return nil })
 }

@@ -69,7 +69,8 @@ func TestDefaults(t *testing.T) {
 			t.Errorf("tare run has no flag --%s", name)
 		}
 	}
-	if help := manual.Help(run); !strings.Contains(strings.Join(strings.Fields(help), " "), "(default $TARE_BUDGET, else the experiment's, else 2m)") {
+	if help := manual.Help(run); !strings.Contains(strings.Join(strings.Fields(help), " "), "(default $TARE_BUDGET, "+
+		"else the experiment's, else 2m)") {
 		t.Errorf("help does not show the default of --budget:\n%s", help)
 	}
 }

@@ -31,7 +31,8 @@ func checkForm(as string, others bool) error {
 	case of[as] == nil:
 		return &usageError{fmt.Errorf("--as %q", as), "the forms are " + sentenceList(names)}
 	case others:
-		return &usageError{fmt.Errorf("--as %s cannot be combined with another format or list", as), "omit --json, --csv, --markdown, --trials and --applied; 'tare export RUN -f json' has every value"}
+		return &usageError{fmt.Errorf("--as %s cannot be combined with another format or list",
+			as), "omit --json, --csv, --markdown, --trials and --applied; 'tare export RUN -f json' has every value"}
 	}
 	return nil
 }

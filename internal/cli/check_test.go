@@ -63,13 +63,16 @@ func TestDamageIsTold(t *testing.T) {
 		t.Errorf("check --json: exit code %d\n%s", result.code, result.stdout)
 	}
 	for _, format := range []string{"record", "json", "gobench"} {
-		if result := p.tare(t, "export", "b", "-f", format); result.code != 1 || !strings.Contains(result.stderr, place) || result.stdout == "" {
+		if result := p.tare(t, "export", "b", "-f", format); result.code != 1 || !strings.Contains(result.stderr, place) ||
+			result.stdout == "" {
 			t.Errorf("export -f %s: exit code %d\n%s", format, result.code, result.stderr)
 		}
 	}
-	p.must(t, "import", p.write(t, "damaged.jsonl", p.tare(t, "export", "b").stdout), "--store", filepath.Join(p.dir, "other.db"))
+	p.must(t, "import", p.write(t, "damaged.jsonl", p.tare(t, "export", "b").stdout), "--store",
+		filepath.Join(p.dir, "other.db"))
 	for _, format := range [][]string{nil, {"--csv"}, {"--json"}, {"--markdown"}} {
-		if result := p.must(t, append([]string{"show", "b"}, format...)...); !strings.Contains(result.stdout+result.stderr, "damaged") {
+		if result := p.must(t, append([]string{"show", "b"}, format...)...); !strings.Contains(result.stdout+
+			result.stderr, "damaged") {
 			t.Errorf("show %v says nothing of it:\n%s", format, result.stdout)
 		}
 	}
@@ -83,7 +86,8 @@ func TestDamageIsTold(t *testing.T) {
 	p.damage(t, `UPDATE runs SET header = replace(header, 'crun', 'runc') WHERE id = 'b'`)
 	if result := p.tare(t, "export", "last"); result.code != 1 || result.stdout != "" || !strings.Contains(result.stderr,
 		"cannot tell which run is the last one, because one cannot be read: run b: ") {
-		t.Errorf("export of the last run, which cannot be read: exit code %d\n%s%s", result.code, result.stdout, result.stderr)
+		t.Errorf("export of the last run, which cannot be read: exit code %d\n%s%s",
+			result.code, result.stdout, result.stderr)
 	}
 	if result := p.must(t, "export", "a"); result.stdout != whole {
 		t.Error("the other run is another one now")
@@ -107,7 +111,8 @@ func TestDamagedNoteIsTold(t *testing.T) {
 			t.Errorf("%v: exit code %d\n%s%s", args, result.code, result.stdout, result.stderr)
 		}
 	}
-	if result := p.must(t, "show", "a"); strings.Contains(result.stdout, "quiet") || !strings.Contains(result.stdout, "is damaged") {
+	if result := p.must(t, "show", "a"); strings.Contains(result.stdout, "quiet") ||
+		!strings.Contains(result.stdout, "is damaged") {
 		t.Errorf("show:\n%s", result.stdout)
 	}
 	if result := p.tare(t, "note", "a", "over it"); result.code != 1 {
@@ -123,7 +128,8 @@ func TestUncheckedIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if result := p.must(t, "import", p.write(t, "v1.jsonl", string(old))); strings.Count(result.stdout, "not checked") != 2 {
+	if result := p.must(t, "import",
+		p.write(t, "v1.jsonl", string(old))); strings.Count(result.stdout, "not checked") != 2 {
 		t.Errorf("import: %s", result.stdout)
 	}
 	dump, err := os.ReadFile("../store/sqlite/testdata/v5.sql")
@@ -144,7 +150,9 @@ func TestImportGoesOn(t *testing.T) {
 	for _, part := range []struct {
 		lines  int
 		status string
-	}{{1, "incomplete"}, {2, "incomplete"}, {4, "incomplete"}, {600, "incomplete"}, {600, "already stored"}, {30, "already stored"}, {len(lines), "imported"}} {
+	}{
+		{1, "incomplete"}, {2, "incomplete"}, {4, "incomplete"}, {600, "incomplete"}, {600, "already stored"}, {30, "already stored"}, {len(lines), "imported"},
+	} {
 		result := p.must(t, "import", p.write(t, "part.jsonl", strings.Join(lines[:part.lines], "")))
 		if !strings.HasPrefix(result.stdout, "a: "+part.status+", ") {
 			t.Errorf("%d lines: %s", part.lines, result.stdout)
@@ -183,7 +191,8 @@ func TestImportUpToDamage(t *testing.T) {
 	name, lines := p.records(t, "a", 40)
 	broken := strings.Replace(strings.Join(lines, ""), `"seq":30`, `"seq":31`, 1)
 	result := p.tare(t, "import", p.write(t, "broken.jsonl", broken))
-	if result.code != 1 || !strings.Contains(result.stderr, "run a, at trial 30") || !strings.Contains(result.stdout, "a: incomplete, 30 trials") {
+	if result.code != 1 || !strings.Contains(result.stderr, "run a, at trial 30") ||
+		!strings.Contains(result.stdout, "a: incomplete, 30 trials") {
 		t.Errorf("exit code %d: %s%s", result.code, result.stdout, result.stderr)
 	}
 	if result := p.must(t, "import", name); !strings.Contains(result.stdout, "a: imported, 40 trials") {

@@ -85,7 +85,9 @@ func completeWorkloads(more ...string) completer {
 }
 
 // completeExperimentAndImages proposes experiments, and after the one of images those.
-func completeExperimentAndImages(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func completeExperimentAndImages(
+	c *cobra.Command, args []string, typed string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 && args[0] == imageExperiment {
 		return imageForms(c, args), cobra.ShellCompDirectiveNoSpace
 	}

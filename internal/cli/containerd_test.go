@@ -30,7 +30,8 @@ func TestContainerdRestarts(t *testing.T) {
 	d := ownContainerd(t)
 	p := newTestEnv(t)
 	r := p.begin(t, "run", "lifecycle", "--engine", "native,containerd,name=mine,address="+d.containerdSocket(),
-		"--blocks", "20", "--warmup", "0", "--washout", "off", "--precision", "off", "--no-control", "--operation-timeout", "10s")
+		"--blocks", "20", "--warmup", "0", "--washout", "off", "--precision", "off", "--no-control",
+		"--operation-timeout", "10s")
 	p.await(t, r, 6)
 	kill(t, d.containerd)
 	p.awaitFailure(t, r)
@@ -78,7 +79,9 @@ func nothingIn(t *testing.T, d *daemon) {
 		return
 	}
 	for _, kind := range []string{"containers", "tasks", "snapshots", "images", "content", "leases"} {
-		list, _ := exec.Command("ctr", "--address", d.containerdSocket(), "--namespace", "tare", kind, "list").CombinedOutput() // to be read
+		// to be read
+		list, _ := exec.Command("ctr", "--address", d.containerdSocket(), "--namespace", "tare",
+			kind, "list").CombinedOutput()
 		t.Errorf("left behind in tare's namespace: %s\n%s", kind, list)
 	}
 }
@@ -90,13 +93,16 @@ func TestDaemonsSideBySide(t *testing.T) {
 	d.begin(t)
 	p := newTestEnv(t)
 	var doc report.Document
-	decode(t, p.must(t, "run", "lifecycle", "--json", "--blocks", "1", "--warmup", "0", "--precision", "off", "--no-control",
-		"--engine", "docker,docker,name=other,host=unix://"+d.socket+",containerd,containerd,name=second,address="+d.containerdSocket()).stdout, &doc)
+	decode(t,
+		p.must(t, "run", "lifecycle", "--json", "--blocks", "1", "--warmup", "0", "--precision", "off", "--no-control",
+			"--engine", "docker,docker,name=other,host=unix://"+d.socket+",containerd,containerd,name=second,address="+
+				d.containerdSocket()).stdout, &doc)
 	var names []string
 	for _, e := range doc.Runs[0].Engines {
 		names = append(names, e.Name+" "+e.Driver)
 	}
-	if diff := cmp.Diff([]string{"containerd containerd", "docker docker", "other docker", "second containerd"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"containerd containerd", "docker docker", "other docker", "second containerd"},
+		names); diff != "" {
 		t.Errorf("engines (-want +got):\n%s", diff)
 	}
 	wantValues(t, doc, "first_instruction", nil)

@@ -47,7 +47,8 @@ func startContainerd(t *testing.T) *daemon {
 			t.Errorf("the machine's own docker0 was interface %d and is %d", bridge, now)
 		}
 	})
-	if err := os.WriteFile(filepath.Join(dir, "containerd.toml"), []byte("version = 2\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "containerd.toml"),
+		[]byte("version = 2\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d.beginContainerd(t)
@@ -57,8 +58,9 @@ func startContainerd(t *testing.T) *daemon {
 // beginContainerd starts containerd, again after it died.
 func (d *daemon) beginContainerd(t *testing.T) {
 	t.Helper()
-	d.containerd = d.start(t, "containerd", "--config", filepath.Join(d.dir, "containerd.toml"), "--address", d.containerdSocket(),
-		"--root", filepath.Join(d.dir, "containerd"), "--state", filepath.Join(d.dir, "containerd-state"))
+	d.containerd = d.start(t, "containerd", "--config", filepath.Join(d.dir, "containerd.toml"), "--address",
+		d.containerdSocket(), "--root", filepath.Join(d.dir, "containerd"), "--state",
+		filepath.Join(d.dir, "containerd-state"))
 	d.await(t, func() bool {
 		c, err := net.Dial("unix", d.containerdSocket())
 		return err == nil && c.Close() == nil
@@ -177,7 +179,8 @@ func TestDockerDies(t *testing.T) {
 	p := newTestEnv(t)
 	p.docker = d.socket
 	r := p.begin(t, "run", "lifecycle", "--engine", "native,docker,name=mine,host=unix://"+d.socket,
-		"--blocks", "10", "--warmup", "0", "--washout", "off", "--precision", "off", "--no-control", "--operation-timeout", "5s")
+		"--blocks", "10", "--warmup", "0", "--washout", "off", "--precision", "off", "--no-control",
+		"--operation-timeout", "5s")
 	p.await(t, r, 4)
 	d.killDocker(t)
 	result := r.end(t)

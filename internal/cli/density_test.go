@@ -43,7 +43,8 @@ func TestDensityOnAFullHost(t *testing.T) {
 				t.Parallel() // what is limited is each run's own group
 				p := newTestEnv(t)
 				r := p.begin(t, "run", "density", "--json", "--engine", strings.Join(engines, ","), "--count", "60",
-					"--param", "until="+until, "--param", "idle=100ms", "--blocks", "1", "--warmup", "0", "--precision", "off", "--no-control", "--output", p.recordFile())
+					"--param", "until="+until, "--param", "idle=100ms", "--blocks", "1", "--warmup", "0", "--precision", "off",
+					"--no-control", "--output", p.recordFile())
 				p.limit(t, r, l)
 				result := r.end(t)
 				for _, s := range p.recorded(t).Samples {

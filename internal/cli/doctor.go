@@ -92,7 +92,9 @@ func (a *invocation) writeDiagnosis(d *app.Diagnosis) error {
 	writeDiagnosed(a.stdout, rows, width)
 	fmt.Fprintln(a.stdout, "\nMachine"+doctorScope(d))
 	rows = nil
-	marks := map[host.Status]string{host.Good: paint(green, "✓"), host.Note: paint(dim, "·"), host.Disturb: paint(yellow, "!")}
+	marks := map[host.Status]string{
+		host.Good: paint(green, "✓"), host.Note: paint(dim, "·"), host.Disturb: paint(yellow, "!"),
+	}
 	for _, f := range d.Findings {
 		rows = append(rows, diagnosed{marks[f.Status], f.Name, f.Text, f.Hint})
 	}

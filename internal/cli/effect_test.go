@@ -78,7 +78,8 @@ func slowIsFound(t *testing.T, d report.Document, name string) (claims bool) {
 		by = (by - 1) * *base.Median
 	}
 	if late.Effect.Verdict != "worse" && !c.Unreliable || by < plantedDelay/2 || by > plantedDelay*2 {
-		t.Errorf("%s: the slow runtime is %s, by %.2f ms; want worse by %.0f ms", name, late.Effect.Verdict, by*1e3, plantedDelay*1e3)
+		t.Errorf("%s: the slow runtime is %s, by %.2f ms; want worse by %.0f ms",
+			name, late.Effect.Verdict, by*1e3, plantedDelay*1e3)
 	}
 	return c.Unreliable || again.Effect.Verdict == "worse" || again.Effect.Verdict == "better"
 }

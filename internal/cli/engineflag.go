@@ -30,7 +30,9 @@ func parseEngines(flags []string) (chosen []string, declared []app.Instance, err
 				finish()
 				open = declare(strings.TrimSpace(word))
 			case open == nil:
-				return nil, nil, &usageError{fmt.Errorf("--engine %q: option %q belongs to no engine", flag, word), "write ENGINE,OPTION=VALUE"}
+				return nil, nil, &usageError{
+					fmt.Errorf("--engine %q: option %q belongs to no engine", flag, word), "write ENGINE,OPTION=VALUE",
+				}
 			case key == "name":
 				open.Name = value
 				open.Options = maps.Clone(open.Options)

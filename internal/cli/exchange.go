@@ -95,8 +95,10 @@ func exporter(format string) (func(io.Writer, iter.Seq2[record.Event, error]) er
 			return e.Write, nil
 		}
 	}
-	return nil, &usageError{fmt.Errorf("invalid value %q for --format", format),
-		"the formats are " + sentenceList(exportNames())}
+	return nil, &usageError{
+		fmt.Errorf("invalid value %q for --format", format),
+		"the formats are " + sentenceList(exportNames()),
+	}
 }
 
 func exportNames() (all []string) {
@@ -169,8 +171,10 @@ func checkImport(cmd *cobra.Command, from string, args []string) error {
 	case from != "record" && from != "bucketbench":
 		return &usageError{fmt.Errorf("invalid value %q for --from", from), "the formats are record and bucketbench"}
 	case from == "record" && cmd.Flags().Changed("output"):
-		return &usageError{errors.New("--output works only with --from bucketbench"),
-			"imported runs go into the store: --store FILE names another one"}
+		return &usageError{
+			errors.New("--output works only with --from bucketbench"),
+			"imported runs go into the store: --store FILE names another one",
+		}
 	case from == "bucketbench":
 		return atMostOne("a file")(cmd, args)
 	}

@@ -21,7 +21,11 @@ func TestBuiltinExperiments(t *testing.T) {
 		{[]string{"lifecycle"}, []string{"first_instruction", "total", "create", "start", "exit", "remove"}, nil, nil},
 		{[]string{"operations"}, []string{"exec", "signal", "pause", "resume", "stop"}, []string{"cri"}, nil},
 		// What all others have shown above.
-		{[]string{"operations", "--param", "operations=create,start,exec,stop,remove"}, []string{"first_instruction", "exec", "stop"}, nil, usable(t, "native", "cri")},
+		{
+			[]string{"operations", "--param", "operations=create,start,exec,stop,remove"},
+			[]string{"first_instruction", "exec", "stop"},
+			nil, usable(t, "native", "cri"),
+		},
 		{[]string{"operations", "--param", "operations=create,start,kill,remove"}, []string{"kill"}, []string{"cri"}, nil},
 		{[]string{"throughput", "--concurrency", "3", "--param", "iterations=2"}, []string{"rate", "errors"}, nil, nil},
 		{[]string{"population", "--factor", "population=3"}, []string{"first_instruction"}, nil, nil},
@@ -34,7 +38,10 @@ func TestBuiltinExperiments(t *testing.T) {
 			if tt.engines != nil {
 				of = tt.engines
 			}
-			args := append([]string{"run", "--json", "--engine", strings.Join(of, ","), "--blocks", "1", "--warmup", "0", "--precision", "off", "--no-control"}, tt.args...)
+			args := append([]string{
+				"run", "--json", "--engine", strings.Join(of, ","), "--blocks", "1", "--warmup", "0",
+				"--precision", "off", "--no-control",
+			}, tt.args...)
 			var d report.Document
 			decode(t, p.must(t, args...).stdout, &d)
 			for _, name := range tt.want {

@@ -25,7 +25,9 @@ func helpCommand() *cobra.Command {
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			var out []cobra.Completion
 			if about, rest, err := cmd.Root().Find(args); err == nil && len(rest) == 0 {
-				for _, c := range slices.DeleteFunc(about.Commands(), func(c *cobra.Command) bool { return !c.IsAvailableCommand() }) {
+				for _, c := range slices.DeleteFunc(about.Commands(), func(c *cobra.Command) bool {
+					return !c.IsAvailableCommand()
+				}) {
 					out = append(out, cobra.CompletionWithDesc(c.Name(), c.Short))
 				}
 			}

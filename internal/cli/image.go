@@ -124,7 +124,9 @@ func inspectOne(ctx context.Context, s *app.EngineSite, store bench.ImageSaver, 
 }
 
 // savedImage is an image of an engine's store. Foreign says why it is none of others.
-func savedImage(ctx context.Context, s *app.EngineSite, store bench.ImageSaver, ref string, foreign error) (*image.Image, error) {
+func savedImage(
+	ctx context.Context, s *app.EngineSite, store bench.ImageSaver, ref string, foreign error,
+) (*image.Image, error) {
 	if store == nil {
 		return nil, &hintError{foreign, imageNotStored(ref)}
 	}

@@ -22,8 +22,9 @@ func TestOneImageUnderTwoNames(t *testing.T) {
 	packed := filepath.Join(p.dir, "same.tar")
 	p.must(t, "pack", "nginx", "-o", packed)
 	var d report.Document
-	r := p.must(t, "run", "image", "host:nginx", "tar:"+packed, "--json", "--engine", "docker", "--blocks", "1", "--warmup", "0",
-		"--no-control", "--param", "few.repeat=1", "--param", "many.requests=2000", "--param", "rate.time=2s")
+	r := p.must(t, "run", "image", "host:nginx", "tar:"+packed, "--json", "--engine", "docker", "--blocks", "1",
+		"--warmup", "0", "--no-control", "--param", "few.repeat=1", "--param", "many.requests=2000",
+		"--param", "rate.time=2s")
 	decode(t, r.stdout, &d)
 	if strings.Contains(r.stderr, "only image") {
 		t.Errorf("two images are said to be one: %s", r.stderr)
@@ -58,8 +59,8 @@ func TestAnImageThatServesNothing(t *testing.T) {
 	}
 	p := newTestEnv(t)
 	var d report.Document
-	result := p.tare(t, "run", "image", "host:nginx", "host:true", "--json", "--engine", "docker", "--blocks", "1", "--warmup", "0",
-		"--no-control", "--param", "few.repeat=1", "--param", "many.requests=500")
+	result := p.tare(t, "run", "image", "host:nginx", "host:true", "--json", "--engine", "docker", "--blocks", "1",
+		"--warmup", "0", "--no-control", "--param", "few.repeat=1", "--param", "many.requests=500")
 	if result.code != 3 {
 		t.Errorf("exit code %d, want 3\n%s", result.code, result.stderr)
 	}

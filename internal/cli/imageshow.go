@@ -56,7 +56,8 @@ func overview(c inspect.Comparison) [][]string {
 		for n, cell := range []string{
 			r.Ref, shortDigest(r.Digest), r.Platform, createdText(r.Created), compressedText(r), bytesText(r.Unpacked),
 			filesText(r), fmt.Sprint(len(r.Layers)), sharedText(c, i), r.System, libcText(r),
-			cmp.Or(r.Config.User, "root"), inspect.QuoteArgs(r.Config.Entrypoint), inspect.QuoteArgs(r.Config.Cmd), cmp.Or(r.Config.Dir, "/"),
+			cmp.Or(r.Config.User, "root"), inspect.QuoteArgs(r.Config.Entrypoint), inspect.QuoteArgs(r.Config.Cmd),
+			cmp.Or(r.Config.Dir, "/"),
 			strings.Join(r.Config.Ports, " "), strings.Join(r.Config.Volumes, " "), strings.Join(r.Config.Env, " "),
 		} {
 			rows[n] = append(rows[n], cmp.Or(cell, "–"))
@@ -131,7 +132,10 @@ func layerRows(c inspect.Comparison) [][]string {
 				}
 				in = oneBased(c.Shared[at].Images)
 			}
-			rows = append(rows, []string{shortDigest(l.DiffID), bytesText(l.Stored), string(l.Compression), bytesText(l.Unpacked), fmt.Sprint(l.Files), in})
+			rows = append(rows,
+				[]string{
+					shortDigest(l.DiffID), bytesText(l.Stored), string(l.Compression), bytesText(l.Unpacked), fmt.Sprint(l.Files), in,
+				})
 		}
 	}
 	return rows

@@ -73,7 +73,8 @@ func TestInterruptedTwice(t *testing.T) {
 	for _, engine := range usable(t, "native", "floor") {
 		t.Run(engine, func(t *testing.T) {
 			p := newTestEnv(t)
-			file := p.write(t, "hold.yaml", "workload: lifecycle\nspec: {argv: [/tare-agent, hold]}\nfactors: {engine: ["+engine+"]}\n")
+			file := p.write(t, "hold.yaml",
+				"workload: lifecycle\nspec: {argv: [/tare-agent, hold]}\nfactors: {engine: ["+engine+"]}\n")
 			r := p.begin(t, "run", file, "--blocks", "6", "--warmup", "0", "--washout", "off")
 			p.awaitStart(t, r)
 			r.signal(t, syscall.SIGINT)
@@ -95,7 +96,8 @@ func TestInterruptedTwice(t *testing.T) {
 // A trial during which tare itself was stopped has no times.
 func TestStopped(t *testing.T) {
 	p := newTestEnv(t)
-	file := p.write(t, "sleep.yaml", "workload: lifecycle\nspec: {argv: [/tare-agent, sleep, 1s]}\nfactors: {engine: [native]}\n")
+	file := p.write(t, "sleep.yaml",
+		"workload: lifecycle\nspec: {argv: [/tare-agent, sleep, 1s]}\nfactors: {engine: [native]}\n")
 	r := p.begin(t, "run", file, "--blocks", "2", "--warmup", "0", "--washout", "off", "--no-control")
 	p.awaitStart(t, r)
 	r.signal(t, syscall.SIGSTOP)
@@ -186,7 +188,9 @@ func TestKilledWithData(t *testing.T) {
 func killedWithData(t *testing.T, engine, kind string) {
 	p := newTestEnv(t)
 	dir := t.TempDir()
-	file := p.write(t, "hold.yaml", "workload: lifecycle\nspec: {argv: [/tare-agent, hold], storage: "+kind+", data: "+dir+"}\nfactors: {engine: ["+engine+"]}\n")
+	file := p.write(t, "hold.yaml",
+		"workload: lifecycle\nspec: {argv: [/tare-agent, hold], storage: "+kind+", data: "+dir+"}\nfactors: {engine: ["+
+			engine+"]}\n")
 	r := p.begin(t, "run", file, "--blocks", "6", "--warmup", "0", "--washout", "off")
 	p.awaitStart(t, r)
 	if err := r.cmd.Process.Kill(); err != nil {
@@ -269,7 +273,9 @@ func TestReaderGoesAwaySilently(t *testing.T) {
 	usable(t, "native")
 	p := newTestEnv(t)
 	p.must(t, small([]string{"native"})...)
-	for _, args := range [][]string{{"list"}, {"show", "--json"}, {"export", "last"}, {"version", "--json"}, {"help"}, {"plan", "--json"}} {
+	for _, args := range [][]string{
+		{"list"}, {"show", "--json"}, {"export", "last"}, {"version", "--json"}, {"help"}, {"plan", "--json"},
+	} {
 		r, w, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)

@@ -10,7 +10,8 @@ import (
 // it, and it is not removed.
 func TestRunUnderWay(t *testing.T) {
 	p := newTestEnv(t)
-	file := p.write(t, "sleep.yaml", "workload: lifecycle\nspec: {argv: [/tare-agent, sleep, 1s]}\nfactors: {engine: [native]}\n")
+	file := p.write(t, "sleep.yaml",
+		"workload: lifecycle\nspec: {argv: [/tare-agent, sleep, 1s]}\nfactors: {engine: [native]}\n")
 	r := p.begin(t, "run", file, "--name", "mine", "--blocks", "90", "--warmup", "0", "--washout", "off", "--no-control")
 	p.await(t, r, 2)
 	if result := p.must(t, "list"); !strings.Contains(result.stdout, "  running\n") {

@@ -30,8 +30,10 @@ has both. A run whose process is at work is "running".
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("limit") && limit < 1 {
-				return &usageError{fmt.Errorf("invalid value %d for --limit", limit),
-					"write 1 or more; without --limit all runs are listed"}
+				return &usageError{
+					fmt.Errorf("invalid value %d for --limit", limit),
+					"write 1 or more; without --limit all runs are listed",
+				}
 			}
 			chosen, err := filter.read(a.now())
 			if err != nil {
@@ -141,8 +143,10 @@ func atMostOne(what string) cobra.PositionalArgs {
 		if len(args) <= 1 {
 			return nil
 		}
-		return &usageError{fmt.Errorf("unexpected argument %q: %s takes only %s", args[1], cmd.CommandPath(), what),
-			seeHelp(cmd)}
+		return &usageError{
+			fmt.Errorf("unexpected argument %q: %s takes only %s", args[1], cmd.CommandPath(), what),
+			seeHelp(cmd),
+		}
 	}
 }
 
@@ -152,8 +156,10 @@ func exactlyOne(what string) cobra.PositionalArgs {
 		if len(args) == 1 {
 			return nil
 		}
-		return &usageError{fmt.Errorf("%s takes exactly one argument, %s; got %d", cmd.CommandPath(), what, len(args)),
-			seeHelp(cmd)}
+		return &usageError{
+			fmt.Errorf("%s takes exactly one argument, %s; got %d", cmd.CommandPath(), what, len(args)),
+			seeHelp(cmd),
+		}
 	}
 }
 

@@ -15,7 +15,10 @@ import (
 // trials failed; elsewhere nothing is left out.
 func TestListFits(t *testing.T) {
 	runs := []listed{
-		{Short: "abcd", Name: "before", Experiment: "quick", Labels: []bench.Label{{Key: "side", Value: "before"}}, Host: "a-host-with-a-name", Began: time.Now(), Samples: 4321, Failed: 12, Status: string(bench.StopPrecision)},
+		{
+			Short: "abcd", Name: "before", Experiment: "quick", Labels: []bench.Label{{Key: "side", Value: "before"}},
+			Host: "a-host-with-a-name", Began: time.Now(), Samples: 4321, Failed: 12, Status: string(bench.StopPrecision),
+		},
 		{Short: "abce", Experiment: "what-the-network-costs", Host: "vm", Began: time.Now(), Samples: 12, Failed: 1, Partly: 3, Status: "incomplete"},
 	}
 	for _, width := range []int{80, term.Unlimited} {
@@ -28,12 +31,15 @@ func TestListFits(t *testing.T) {
 				t.Errorf("%d columns: %q", n, line)
 			}
 		}
-		for _, part := range []string{runs[0].Short, "before", "4321", "12", "done: precise", "incomplete", "FAILED", "1 + 3 partly"} {
+		for _, part := range []string{
+			runs[0].Short, "before", "4321", "12", "done: precise", "incomplete", "FAILED", "1 + 3 partly",
+		} {
 			if !strings.Contains(text, part) {
 				t.Errorf("terminal %v: %q is missing:\n%s", tty, part, text)
 			}
 		}
-		if whole := strings.Contains(text, "a-host-with-a-name") && strings.Contains(text, "what-the-network-costs") && strings.Contains(text, "side=before"); whole == tty {
+		if whole := strings.Contains(text, "a-host-with-a-name") && strings.Contains(text, "what-the-network-costs") &&
+			strings.Contains(text, "side=before"); whole == tty {
 			t.Errorf("terminal %v: all columns %v:\n%s", tty, whole, text)
 		}
 	}
@@ -48,7 +54,9 @@ func TestTrialsAreHarmless(t *testing.T) {
 			Plan:    bench.Plan{Cells: []bench.Cell{{Name: hostile}, {Name: "a"}}},
 			Metrics: []bench.Metric{{Name: hostile, Unit: hostile, Role: bench.Primary}},
 		},
-		Samples: []bench.Sample{{Outcome: bench.OK, Values: []float64{1}}, {Trial: bench.Trial{Seq: 1, Cell: 1}, Outcome: bench.Failed, Reason: hostile}},
+		Samples: []bench.Sample{
+			{Outcome: bench.OK, Values: []float64{1}}, {Trial: bench.Trial{Seq: 1, Cell: 1}, Outcome: bench.Failed, Reason: hostile},
+		},
 	}
 	var widths []int
 	var rows [][]string
@@ -61,7 +69,9 @@ func TestTrialsAreHarmless(t *testing.T) {
 	for _, row := range rows {
 		b.WriteString(term.Line(row, widths))
 	}
-	writeList(&b, []listed{{Short: "a", Name: hostile, Experiment: hostile, Host: hostile, Labels: []bench.Label{{Key: hostile, Value: hostile}}}}, term.Unlimited)
+	writeList(&b, []listed{
+		{Short: "a", Name: hostile, Experiment: hostile, Host: hostile, Labels: []bench.Label{{Key: hostile, Value: hostile}}},
+	}, term.Unlimited)
 	if text := b.String(); strings.ContainsAny(text, "\x1b\a\t") || strings.Count(text, "\n") != 5 {
 		t.Errorf("%q", text)
 	}

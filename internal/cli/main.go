@@ -62,7 +62,9 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		interrupted: make(chan struct{}),
 	}
 	a.narrator = &narrator{watcher: &watcher{invocation: a}}
-	a.tare = app.New(app.Config{Version: toolVersion(), Token: a.token, Now: a.now, Observer: a.narrator, Stopped: a.continued.Load})
+	a.tare = app.New(app.Config{
+		Version: toolVersion(), Token: a.token, Now: a.now, Observer: a.narrator, Stopped: a.continued.Load,
+	})
 	defer a.tare.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -147,7 +149,9 @@ func (a *invocation) printSignal(first bool) {
 // Command returns the command tree for its reference pages. To run commands, use
 // Main.
 func Command() *cobra.Command {
-	return (&invocation{stdout: newResult(io.Discard), stderr: io.Discard, env: func(string) string { return "" }, now: time.Now}).root()
+	return (&invocation{stdout: newResult(io.Discard), stderr: io.Discard, env: func(string) string {
+		return ""
+	}, now: time.Now}).root()
 }
 
 func (a *invocation) root() *cobra.Command {
@@ -314,8 +318,10 @@ func (a *invocation) color() (bool, error) {
 		_, tty := terminal(a.stdout.Writer)
 		return tty && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb", nil
 	default:
-		return false, &usageError{err: fmt.Errorf("invalid value %q for --color", a.global.Color),
-			hint: "use auto, always or never"}
+		return false, &usageError{
+			err:  fmt.Errorf("invalid value %q for --color", a.global.Color),
+			hint: "use auto, always or never",
+		}
 	}
 }
 

@@ -101,7 +101,8 @@ func ofMachine() workloadMetrics {
 func ofInside() workloadMetrics {
 	return workloadMetrics{
 		insideName,
-		"What workloads with a load count for the processes in the container. In a survey the names begin with that of the part.",
+		"What workloads with a load count for the processes in the container. In a survey the names begin with " +
+			"that of the part.",
 		app.InsideMetrics(),
 	}
 }
@@ -211,15 +212,17 @@ func (a *invocation) workloadOf(name string, others ...string) (bench.Workload, 
 // MetricsPage is the page of the docs that lists every metric.
 func MetricsPage() []byte {
 	var b strings.Builder
-	b.WriteString("# Metrics\n\nEvery metric of every workload. `tare metrics WORKLOAD` prints the same, with `--json` for programs.\n" +
-		"`--primary` names metrics that decide in place of the primary ones. The [glossary](glossary.md)\n" +
-		"explains the roles, and [docs/workloads](workloads) how each workload measures.\n" +
+	b.WriteString("# Metrics\n\nEvery metric of every workload. `tare metrics WORKLOAD` prints the same, " +
+		"with `--json` for programs.\n`--primary` names metrics that decide in place of the primary ones. The " +
+		"[glossary](glossary.md)\nexplains the roles, and [docs/workloads](workloads) how each workload measures.\n" +
 		"This page is made from the code: `make generate`.\n")
 	for _, m := range everyMetric() {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| metric | unit | better | role | meaning |\n| --- | --- | --- | --- | --- |\n", m.Workload, m.Doc)
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| metric | unit | better | role | meaning |\n| --- | --- | --- | --- | --- |\n",
+			m.Workload, m.Doc)
 		for _, r := range roleTitles() {
 			for _, one := range ofRole(m.Metrics, r.role) {
-				fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", one.Name, unitName(one.Unit), directionWord(one.Better), one.Role, cell(meaning(one)))
+				fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", one.Name, unitName(one.Unit), directionWord(one.Better),
+					one.Role, cell(meaning(one)))
 			}
 		}
 	}

@@ -136,7 +136,8 @@ func (n *narrator) account() {
 	share := func(d time.Duration) string {
 		return unit.FormatDuration(d) + " (" + unit.FormatPercent(float64(d)/float64(max(wall, 1))) + ")"
 	}
-	n.aside("of %s, %s were inside %d trials, and %s of that measured; the rest of a trial prepares it and waits for a quiet machine",
+	n.aside("of %s, %s were inside %d trials, and %s of that measured; the rest of a trial prepares it and waits for "+
+		"a quiet machine",
 		unit.FormatDuration(wall), share(n.inside), n.trials, share(n.measured))
 }
 

@@ -17,9 +17,13 @@ func narrated(t *testing.T, loudness globalOptions) string {
 	t.Helper()
 	var b bytes.Buffer
 	clock := time.Unix(1_000_000, 0)
-	a := &invocation{stderr: &b, env: func(string) string { return "" }, now: func() time.Time { return clock }, global: loudness}
+	a := &invocation{
+		stderr: &b, env: func(string) string { return "" }, now: func() time.Time { return clock }, global: loudness,
+	}
 	n := &narrator{watcher: &watcher{invocation: a}}
-	plan := bench.Plan{Name: "mine", Cells: []bench.Cell{{Name: "native", Engine: "native", Baseline: true}}, MinBlocks: 8, MaxBlocks: 8}
+	plan := bench.Plan{
+		Name: "mine", Cells: []bench.Cell{{Name: "native", Engine: "native", Baseline: true}}, MinBlocks: 8, MaxBlocks: 8,
+	}
 	n.RunBegins(app.Session{
 		Header: bench.Header{ID: "R", Plan: plan},
 		Planned: &app.Planned{Plan: plan, Probed: []app.Probed{

@@ -134,9 +134,11 @@ func TestWordsOfNotes(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	differ := noted(t, map[int]string{0: "io-libaio", 1: "io-uring", 2: "io-uring"})
-	const ways = "the cells used different I/O methods (io_uring by b, c; libaio by a), so methods and engines are confounded"
+	const ways = "the cells used different I/O methods (io_uring by b, c; libaio by a), " +
+		"so methods and engines are confounded"
 	last := differ[len(differ)-1]
-	if last.Code != "io-differs" || last.Text != ways || last.Hint != "choose a method that is allowed everywhere: --param io=libaio" {
+	if last.Code != "io-differs" || last.Text != ways ||
+		last.Hint != "choose a method that is allowed everywhere: --param io=libaio" {
 		t.Errorf("%+v", last)
 	}
 }

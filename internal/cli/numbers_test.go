@@ -33,7 +33,8 @@ func TestEveryNumberCanBeRecomputed(t *testing.T) {
 
 	ignore := cmp.Options{cmpopts.IgnoreUnexported(report.Row{}), cmpopts.EquateApprox(1e-9, 1e-15)}
 	// Operations that this run does not do have no numbers.
-	result.Metrics = slices.DeleteFunc(result.Metrics, func(m report.Metric) bool { return m.Conditions[0].Rows[0].N == 0 })
+	result.Metrics = slices.DeleteFunc(result.Metrics,
+		func(m report.Metric) bool { return m.Conditions[0].Rows[0].N == 0 })
 	if diff := cmp.Diff(d.metrics(), result.Metrics, ignore); diff != "" {
 		t.Errorf("metrics (-recomputed +said):\n%s", diff)
 	}
@@ -42,7 +43,8 @@ func TestEveryNumberCanBeRecomputed(t *testing.T) {
 	}
 	run := result.Runs[0]
 	if run.Trials != d.trials() || run.Blocks != len(d.blocks()) || math.Abs(run.Wall-d.wall()) > 1e-9 {
-		t.Errorf("the run: %+v, %d blocks, %v s; want %+v, %d, %v", run.Trials, run.Blocks, run.Wall, d.trials(), len(d.blocks()), d.wall())
+		t.Errorf("the run: %+v, %d blocks, %v s; want %+v, %d, %v",
+			run.Trials, run.Blocks, run.Wall, d.trials(), len(d.blocks()), d.wall())
 	}
 }
 
@@ -176,7 +178,9 @@ func (d *exported) metrics() []report.Metric {
 }
 
 func (d *exported) metric(m bench.Metric) report.Metric {
-	out := report.Metric{Name: m.Name, Title: m.Title, Unit: m.Unit, Better: m.Better, Role: m.Role, Scale: m.Scale, Doc: m.Doc}
+	out := report.Metric{
+		Name: m.Name, Title: m.Title, Unit: m.Unit, Better: m.Better, Role: m.Role, Scale: m.Scale, Doc: m.Doc,
+	}
 	cells := d.Header.Plan.Cells
 	baseline := d.baseline()
 	c := report.Condition{Baseline: cells[baseline].Name}
@@ -360,7 +364,8 @@ func (d *exported) reasons(result []report.Reason) []report.Reason {
 				continue
 			}
 			e := d.counter(m.Name, cell, baseline)
-			if e == nil || !slices.ContainsFunc(d.distances(m.Name, cell, baseline, e.Scale), func(v float64) bool { return v != 0 }) {
+			if e == nil ||
+				!slices.ContainsFunc(d.distances(m.Name, cell, baseline, e.Scale), func(v float64) bool { return v != 0 }) {
 				continue // what never differs is not tested
 			}
 			family = append(family, e)

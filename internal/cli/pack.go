@@ -119,7 +119,8 @@ var invalidRepositoryChars = regexp.MustCompile(`[^a-z0-9]+`)
 func (o packOptions) name(program string) (string, error) {
 	tag := o.tag
 	if tag == "" {
-		tag = "tare.local/" + strings.Trim(invalidRepositoryChars.ReplaceAllString(strings.ToLower(path.Base(program)), "-"), "-")
+		tag = "tare.local/" + strings.Trim(invalidRepositoryChars.ReplaceAllString(strings.ToLower(path.Base(program)), "-"),
+			"-")
 	}
 	full, err := image.FullName(tag)
 	if err != nil {

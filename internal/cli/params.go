@@ -119,9 +119,10 @@ func writeParams(w io.Writer, all adjustable, width int) {
 // ParamsPage is the page of the docs that lists every option.
 func ParamsPage() []byte {
 	var b strings.Builder
-	b.WriteString("# Options of workloads\n\nEvery option of every workload: `--param NAME=VALUE`, or the key `params` of an [experiment](experiment.md).\n" +
-		"`tare params WORKLOAD` prints the same, with `--json` for programs, and `tare params EXPERIMENT` the\n" +
-		"values that an experiment sets. This page is made from the code: `make generate`.\n")
+	b.WriteString("# Options of workloads\n\nEvery option of every workload: `--param NAME=VALUE`, " +
+		"or the key `params` of an [experiment](experiment.md).\n`tare params WORKLOAD` prints the same, " +
+		"with `--json` for programs, and `tare params EXPERIMENT` the\nvalues that an experiment sets. This page is made " +
+		"from the code: `make generate`.\n")
 	for _, one := range everyParam() {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", one.Workload, one.Doc)
 		if len(one.Params) == 0 {

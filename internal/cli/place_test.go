@@ -388,7 +388,9 @@ func ask(t *testing.T, socket, what string) (answer string, ok bool) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}
-	client := http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	client := http.Client{
+		Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: 10 * time.Second,
+	}
 	place, err := url.Parse("http://docker" + what)
 	if err != nil {
 		t.Fatal(err)

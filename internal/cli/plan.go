@@ -114,7 +114,12 @@ func (o *planOptions) read() (experiment.Overrides, error) {
 		return out, err
 	}
 	out.Instances = declared
-	for _, l := range []experiment.Levels{{Factor: "engine", Levels: chosen}, {Factor: "image", Levels: o.images}, {Factor: "network", Levels: o.networks}, {Factor: "storage", Levels: o.storages}} {
+	for _, l := range []experiment.Levels{
+		{Factor: "engine", Levels: chosen},
+		{Factor: "image", Levels: o.images},
+		{Factor: "network", Levels: o.networks},
+		{Factor: "storage", Levels: o.storages},
+	} {
 		if len(l.Levels) > 0 {
 			out.Factors = append(out.Factors, l)
 		}
@@ -124,7 +129,8 @@ func (o *planOptions) read() (experiment.Overrides, error) {
 		return out, err
 	}
 	for _, p := range factors {
-		out.Factors = append(out.Factors, experiment.Levels{Factor: p.Key, Levels: strings.Split(p.Value, ","), Flag: "--factor " + p.Key})
+		out.Factors = append(out.Factors,
+			experiment.Levels{Factor: p.Key, Levels: strings.Split(p.Value, ","), Flag: "--factor " + p.Key})
 	}
 	if out.Params, err = keyValues("param", o.params); err != nil {
 		return out, err

@@ -124,7 +124,8 @@ func engineVersion(name string, p *app.Planned) string {
 // stopRule says in words when the run ends.
 func stopRule(p bench.Plan, metrics []bench.Metric) string {
 	var rules []string
-	if precision := precisionText(p, metrics); precision != "" && p.MinBlocks < p.MaxBlocks { // else it comes too late to stop anything
+	// else it comes too late to stop anything
+	if precision := precisionText(p, metrics); precision != "" && p.MinBlocks < p.MaxBlocks {
 		rules = append(rules, fmt.Sprintf("when every primary comparison is precise to %s (after at least %s)", precision,
 			unit.FormatCount(p.MinBlocks, "block")))
 	}

@@ -48,7 +48,8 @@ type progress struct {
 func (a *invocation) newProgress(h bench.Header) *progress {
 	width, tty := terminal(a.stderr)
 	p := &progress{
-		out: a.stderr, now: a.now, width: width, tty: tty, plan: h.Plan, began: a.now(), lastHeartbeat: a.now(), skipped: map[int]bool{},
+		out: a.stderr, now: a.now, width: width, tty: tty, plan: h.Plan, began: a.now(),
+		lastHeartbeat: a.now(), skipped: map[int]bool{},
 	}
 	if tty {
 		color, err := a.color()

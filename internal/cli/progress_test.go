@@ -57,8 +57,13 @@ func TestProgressOfAnExtension(t *testing.T) {
 	} {
 		var out strings.Builder
 		clock := time.Unix(0, 0)
-		plan := bench.Plan{Budget: tt.budget, MaxBlocks: 13, Warmup: 1, Cells: []bench.Cell{{Name: "native"}, {Name: "docker"}}}
-		p := &progress{out: &out, now: func() time.Time { return clock }, width: 80, tty: true, began: clock, lastHeartbeat: clock, plan: plan}
+		plan := bench.Plan{
+			Budget: tt.budget, MaxBlocks: 13, Warmup: 1, Cells: []bench.Cell{{Name: "native"}, {Name: "docker"}},
+		}
+		p := &progress{
+			out: &out, now: func() time.Time { return clock }, width: 80, tty: true, began: clock,
+			lastHeartbeat: clock, plan: plan,
+		}
 		done := make([]bench.Sample, 24) // 11 blocks and the warm-up
 		for i := range done {
 			done[i].Elapsed = 5 * time.Second // two minutes in all

@@ -65,7 +65,9 @@ func causes() map[string]plantedCause {
 			engine: "runc",
 			plant: func(t *testing.T, p *testEnv) []string {
 				onDisk(t, p)
-				return append([]string{"disk", "--param", "patterns=randwrite", "--param", "size=16MiB", "--param", "depth=8", "--param", "time=400ms"},
+				return append([]string{
+					"disk", "--param", "patterns=randwrite", "--param", "size=16MiB", "--param", "depth=8", "--param", "time=400ms",
+				},
 					p.runWithCause(t, "runc.start.wiops=500")...)
 			},
 			metric: "disk.randwrite.iops", reason: "inside.block_limit", truth: value(500),
@@ -76,7 +78,8 @@ func causes() map[string]plantedCause {
 				onDisk(t, p)
 				return []string{
 					"disk", "--engine", "runc", "--factor", "memory=unlimited,40MiB", "--primary", "disk.read.rate",
-					"--param", "patterns=read", "--param", "direct=no", "--param", "size=64MiB", "--param", "depth=1", "--param", "time=400ms",
+					"--param", "patterns=read", "--param", "direct=no", "--param", "size=64MiB", "--param",
+					"depth=1", "--param", "time=400ms",
 				}
 			},
 			metric: "disk.read.rate", reason: "inside.refaults",
@@ -96,7 +99,10 @@ func causes() map[string]plantedCause {
 					t.Fatal(err)
 				}
 				p.env = append(p.env, "CONTAINERS_CONF="+name)
-				return []string{"net-throughput", "--engine", "podman", "--network", "bridge", "--factor", "runtime=runc,slow", "--param", "time=400ms"}
+				return []string{
+					"net-throughput", "--engine", "podman", "--network", "bridge", "--factor",
+					"runtime=runc,slow", "--param", "time=400ms",
+				}
 			},
 			metric: "throughput.rate", reason: "inside.link_held_back",
 			// Of each frame of 1514 bytes, 66 are headers.
@@ -107,8 +113,10 @@ func causes() map[string]plantedCause {
 			plant: func(t *testing.T, p *testEnv) []string {
 				onDisk(t, p)
 				return []string{
-					"disk", "--engine", "runc", "--factor", "sequential_block=128KiB,4KiB", "--primary", "disk.read.rate", "--syscalls",
-					"--param", "patterns=read", "--param", "io=threads", "--param", "direct=no", "--param", "size=16MiB", "--param", "depth=1", "--param", "time=200ms",
+					"disk", "--engine", "runc", "--factor", "sequential_block=128KiB,4KiB", "--primary",
+					"disk.read.rate", "--syscalls",
+					"--param", "patterns=read", "--param", "io=threads", "--param", "direct=no", "--param", "size=16MiB", "--param",
+					"depth=1", "--param", "time=200ms",
 				}
 			},
 			metric: "disk.read.rate", reason: "inside.syscalls",
@@ -147,7 +155,10 @@ func waited(d report.Document) float64 {
 // runWithCause runs an engine once as it is, and once with a cause.
 func (p *testEnv) runWithCause(t *testing.T, cause string) []string {
 	t.Helper()
-	return []string{"--engine", "oci,name=as-it-is,binary=runc", "--engine", "oci,name=planted,binary=" + p.runtime(t, cause), "--baseline", "as-it-is"}
+	return []string{
+		"--engine", "oci,name=as-it-is,binary=runc", "--engine", "oci,name=planted,binary=" + p.runtime(t, cause),
+		"--baseline", "as-it-is",
+	}
 }
 
 // onDisk moves the state to a directory that is no tmpfs: /tmp may be one.
@@ -176,7 +187,8 @@ func TestPlantedCausesAreNamed(t *testing.T) {
 			require(t, c.engine)
 			p := newTestEnv(t)
 			args := append([]string{"run"}, c.plant(t, p)...)
-			args = append(args, "--blocks", "10", "--warmup", "0", "--washout", "30ms", "--precision", "off", "--no-control", "--json")
+			args = append(args, "--blocks", "10", "--warmup", "0", "--washout", "30ms", "--precision", "off",
+				"--no-control", "--json")
 			if testing.Short() {
 				c.found(t, p, args)
 			} else {
@@ -242,7 +254,8 @@ func (c *plantedCause) row(d report.Document) report.Row {
 // why is the reason that has to be named; nil if it is not.
 func (c *plantedCause) why(d report.Document) *report.Reason {
 	i := slices.IndexFunc(d.Reasons, func(r report.Reason) bool {
-		return r.Metric == c.reason && slices.ContainsFunc(r.For, func(e report.Explained) bool { return e.Metric == c.metric })
+		return r.Metric == c.reason &&
+			slices.ContainsFunc(r.For, func(e report.Explained) bool { return e.Metric == c.metric })
 	})
 	if i < 0 {
 		return nil

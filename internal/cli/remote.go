@@ -52,8 +52,10 @@ func readToken(name string) (string, error) {
 		return "", err
 	}
 	if others := info.Mode().Perm() & 0o077; others != 0 && info.Mode().IsRegular() {
-		return "", &usageError{fmt.Errorf("%s: other users can read the token (mode %04o)", name, info.Mode().Perm()),
-			"chmod 600 " + name}
+		return "", &usageError{
+			fmt.Errorf("%s: other users can read the token (mode %04o)", name, info.Mode().Perm()),
+			"chmod 600 " + name,
+		}
 	}
 	text, err := io.ReadAll(io.LimitReader(f, 4<<10))
 	return string(text), err

@@ -149,7 +149,8 @@ func TestRemoteRun(t *testing.T) {
 		}
 	}
 	i := slices.IndexFunc(run.Header.Engines, func(e bench.EngineInfo) bool { return e.Name == "native" })
-	if e := run.Header.Engines[i]; e.Driver != "remote" || e.Away == nil || e.Away.Address != "127.0.0.1" || e.Away.Host.Kernel == "" || e.Away.RoundTrip <= 0 {
+	if e := run.Header.Engines[i]; e.Driver != "remote" || e.Away == nil || e.Away.Address != "127.0.0.1" ||
+		e.Away.Host.Kernel == "" || e.Away.RoundTrip <= 0 {
 		t.Errorf("the run says of the engine %+v, want the machine that it is on", e)
 	}
 	if !strings.Contains(outputs[0].stdout, "at 127.0.0.1, ") || !strings.Contains(outputs[0].stdout, "blocks ±") {
@@ -198,17 +199,26 @@ func TestRemoteRefused(t *testing.T) {
 		want string
 	}{
 		{[]string{"run", "lifecycle", "--remote", l.address, "--engine", "native", "--blocks", "6"}, 4, "would include the network"},
-		{[]string{"run", "net-rtt", "--remote", l.address, "--engine", "docker", "--network", "host", "--blocks", "6"}, 4,
-			"is not served here; these are: native, floor"},
+		{
+			[]string{"run", "net-rtt", "--remote", l.address, "--engine", "docker", "--network", "host", "--blocks", "6"},
+			4,
+			"is not served here; these are: native, floor",
+		},
 		{[]string{"run", "net-rtt", "--remote", l.address, "--engine", "runc,binary=/bin/sh", "--blocks", "6"}, 2, "tare agent serve --engine"},
 		{[]string{"run", "net-rtt", "--engine", "remote,name=there,engine=native", "--blocks", "6"}, 2, "needs an address"},
-		{[]string{"run", "net-rtt", "--remote", l.address, "--engine", "native", "--network", "native", "--param", "size=24", "--blocks", "6", "--token-file", "none"}, 2, "no such file"},
+		{
+			[]string{
+				"run", "net-rtt", "--remote", l.address, "--engine", "native", "--network", "native", "--param", "size=24",
+				"--blocks", "6", "--token-file", "none",
+			}, 2, "no such file",
+		},
 		{[]string{"run", "net-rtt", "--remote", "127.0.0.1:1"}, 1, "check that 'tare agent serve' runs there"},
 		{[]string{"doctor", "--remote", "127.0.0.1:1"}, 1, "connection refused"},
 	} {
 		result := p.tare(t, test.args...)
 		if result.code != test.code || !strings.Contains(result.stderr, test.want) {
-			t.Errorf("tare %s: exit code %d, want %d and %q\n%s", strings.Join(test.args, " "), result.code, test.code, test.want, result.stderr)
+			t.Errorf("tare %s: exit code %d, want %d and %q\n%s",
+				strings.Join(test.args, " "), result.code, test.code, test.want, result.stderr)
 		}
 	}
 	for token, want := range map[string]string{
@@ -243,10 +253,13 @@ func TestTokenFile(t *testing.T) {
 	if err := os.Chmod(file, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if result := p.tare(t, "doctor", "--remote", l.address, "--token-file", file); result.code != 2 || !strings.Contains(result.stderr, "chmod 600") {
+	if result := p.tare(t, "doctor", "--remote", l.address, "--token-file", file); result.code != 2 ||
+		!strings.Contains(result.stderr, "chmod 600") {
 		t.Errorf("a token that all can read: exit code %d\n%s", result.code, result.stderr)
 	}
-	for _, args := range [][]string{{"agent", "serve", "--json"}, {"agent", "serve", "--sessions", "0"}, {"agent", "serve", "--engine", "nosuch"}, {"agent", "serve", "--token-file", file}} {
+	for _, args := range [][]string{
+		{"agent", "serve", "--json"}, {"agent", "serve", "--sessions", "0"}, {"agent", "serve", "--engine", "nosuch"}, {"agent", "serve", "--token-file", file},
+	} {
 		if result := p.tare(t, args...); result.code != 2 {
 			t.Errorf("tare %s: exit code %d, want 2\n%s", strings.Join(args, " "), result.code, result.stderr)
 		}
@@ -259,7 +272,9 @@ func TestServerKilled(t *testing.T) {
 	t.Parallel() // it waits for the server, and measures nothing
 	l := lend(t, newTestEnv(t))
 	p := l.client(t)
-	r := p.begin(t, l.asked("--pings", "1000000000", "--trial-timeout", "10m", "--operation-timeout", "10m", "--output", p.recordFile())...)
+	r := p.begin(t,
+		l.asked("--pings", "1000000000", "--trial-timeout", "10m", "--operation-timeout", "10m",
+			"--output", p.recordFile())...)
 	p.awaitStart(t, r) // the load generator runs, so the server does
 	session := l.session(t)
 	l.end(t, syscall.SIGKILL)

@@ -20,10 +20,12 @@ import (
 // Each script is AREA_what.txtar: what a user types, and what must come of it.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir:                 filepath.Join("testdata", "script"),
-		Setup:               scriptEnv,
-		Condition:           condition,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"parses": parses, "exits": exits, "runs": runs, "plain": isPlain},
+		Dir:       filepath.Join("testdata", "script"),
+		Setup:     scriptEnv,
+		Condition: condition,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"parses": parses, "exits": exits, "runs": runs, "plain": isPlain,
+		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		UpdateScripts:       *update,

@@ -151,8 +151,10 @@ and tell the sides apart with a label:
   tare compare RUN... --by label:side`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return &usageError{fmt.Errorf("%s needs at least two runs, got %d", cmd.CommandPath(), len(args)),
-					"'tare list' shows the stored runs"}
+				return &usageError{
+					fmt.Errorf("%s needs at least two runs, got %d", cmd.CommandPath(), len(args)),
+					"'tare list' shows the stored runs",
+				}
 			}
 			return nil
 		},
@@ -192,7 +194,9 @@ func grouping(by string) (func(*bench.Header) string, error) {
 	}
 }
 
-func (a *invocation) compare(ctx context.Context, s bench.Store, names []string, by string, format formatOptions) error {
+func (a *invocation) compare(
+	ctx context.Context, s bench.Store, names []string, by string, format formatOptions,
+) error {
 	group, err := grouping(by)
 	if err != nil {
 		return err

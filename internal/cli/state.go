@@ -51,8 +51,10 @@ func (a *invocation) xdg(variable, below string) (string, error) {
 	}
 	home := a.env("HOME")
 	if home == "" {
-		return "", &hintError{fmt.Errorf("no directory for files: neither $%s nor $HOME is set", variable),
-			"use --store FILE and --state DIR"}
+		return "", &hintError{
+			fmt.Errorf("no directory for files: neither $%s nor $HOME is set", variable),
+			"use --store FILE and --state DIR",
+		}
 	}
 	return filepath.Join(home, below, "tare"), nil
 }

@@ -86,7 +86,10 @@ func trialRows(events iter.Seq2[record.Event, error]) iter.Seq2[[]string, error]
 }
 
 func trialRow(h *bench.Header, s *bench.Sample) []string {
-	row := []string{fmt.Sprint(s.Trial.Seq), fmt.Sprint(s.Trial.Block + 1), plain.Line(h.Plan.Cells[s.Trial.Cell].FullName()), plain.Line(string(s.Outcome))}
+	row := []string{
+		fmt.Sprint(s.Trial.Seq), fmt.Sprint(s.Trial.Block + 1), plain.Line(h.Plan.Cells[s.Trial.Cell].FullName()),
+		plain.Line(string(s.Outcome)),
+	}
 	if s.Reason != "" {
 		return append(row, plain.Line(s.Reason))
 	}

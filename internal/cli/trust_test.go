@@ -15,7 +15,8 @@ func TestImportedIsNotResumed(t *testing.T) {
 	from, to := newTestEnv(t), newTestEnv(t)
 	trap := filepath.Join(to.dir, "trap")
 	experiment := filepath.Join(from.dir, "x.yaml")
-	text := "workload: lifecycle\nfactors: {engine: [native]}\nhooks: [{when: before-run, do: command, argv: [touch, " + trap + "]}]\n"
+	text := "workload: lifecycle\nfactors: {engine: [native]}\nhooks: [{when: before-run, do: command, argv: [touch, " +
+		trap + "]}]\n"
 	if err := os.WriteFile(experiment, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,8 @@ func TestHookLeavesSomethingRunning(t *testing.T) {
 	usable(t, "native")
 	p := newTestEnv(t)
 	experiment := filepath.Join(p.dir, "x.yaml")
-	text := "workload: lifecycle\nfactors: {engine: [native]}\nhooks: [{when: before-run, do: command, argv: [sh, -c, \"sleep 20 & true\"]}]\n"
+	text := "workload: lifecycle\nfactors: {engine: [native]}\nhooks: [{when: before-run, do: command, argv: [sh, -c, " +
+		"\"sleep 20 & true\"]}]\n"
 	if err := os.WriteFile(experiment, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +79,8 @@ func TestHookFails(t *testing.T) {
 	usable(t, "native")
 	p := newTestEnv(t)
 	experiment := filepath.Join(p.dir, "x.yaml")
-	text := "workload: lifecycle\nfactors: {engine: [native]}\nhooks: [{when: before-run, do: command, argv: [sh, -c, \"echo no such service >&2; exit 3\"]}]\n"
+	text := "workload: lifecycle\nfactors: {engine: [native]}\nhooks: [{when: before-run, do: command, argv: [sh, -c, " +
+		"\"echo no such service >&2; exit 3\"]}]\n"
 	if err := os.WriteFile(experiment, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

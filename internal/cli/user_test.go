@@ -32,7 +32,9 @@ func (p *testEnv) asNobody(t *testing.T, args ...string) *exec.Cmd {
 	home := filepath.Join(p.dir, "home")
 	cmd := exec.Command(program, args...)
 	cmd.Dir = "/"
-	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "GORACE=" + os.Getenv("GORACE")}
+	cmd.Env = []string{
+		"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "GORACE=" + os.Getenv("GORACE"),
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	p.store = filepath.Join(home, ".local", "share", "tare", "tare.db")
 	p.state = filepath.Join(home, ".local", "state", "tare")
@@ -99,10 +101,12 @@ func TestHomeOfSomebodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	result := begin(t, p.asNobody(t, small([]string{"native"})...)).end(t)
-	if result.code != 1 || !strings.Contains(result.stderr, "permission denied") || !strings.Contains(result.stderr, "--store FILE") {
+	if result.code != 1 || !strings.Contains(result.stderr, "permission denied") ||
+		!strings.Contains(result.stderr, "--store FILE") {
 		t.Errorf("exit code %d, want 1, the reason and a hint:\n%s", result.code, result.stderr)
 	}
-	if result := begin(t, p.asNobody(t, "list")).end(t); result.code != 0 || !strings.Contains(result.stderr, "no runs yet") {
+	if result := begin(t, p.asNobody(t, "list")).end(t); result.code != 0 ||
+		!strings.Contains(result.stderr, "no runs yet") {
 		t.Errorf("tare list: exit code %d, want 0 and no runs:\n%s", result.code, result.stderr)
 	}
 }

@@ -31,7 +31,8 @@ func TestKilledWorkIsRemoved(t *testing.T) {
 		if did == "removed" {
 			args = args[:1]
 		}
-		if result := p.must(t, args...); !strings.HasPrefix(result.stdout, did+" directory "+filepath.Join(p.dir, "tmp", ".tare-work-")) || strings.Contains(result.stdout, "of run") {
+		if result := p.must(t, args...); !strings.HasPrefix(result.stdout, did+" directory "+
+			filepath.Join(p.dir, "tmp", ".tare-work-")) || strings.Contains(result.stdout, "of run") {
 			t.Errorf("clean: %s%s", result.stdout, result.stderr)
 		}
 	}
@@ -65,7 +66,8 @@ func (p *testEnv) killWorking(t *testing.T, args ...string) {
 		if strings.HasSuffix(args[len(args)-1], ".tar") {
 			parent = "out"
 		}
-		if made, _ := filepath.Glob(filepath.Join(p.dir, parent, ".tare-work-*", "*")); len(made) > 1 { // the lock, and the work
+		// the lock, and the work
+		if made, _ := filepath.Glob(filepath.Join(p.dir, parent, ".tare-work-*", "*")); len(made) > 1 {
 			break
 		}
 	}

@@ -32,7 +32,8 @@ func (p *planner) planFactors() []bench.Factor {
 // that were written out, then the control.
 func (p *planner) cells() []bench.Cell {
 	if n := p.combinations(); n > maxCells {
-		p.Fail(p.widestFactor(), fmt.Sprintf("the experiment has more than %d cells", maxCells), "compare fewer levels, or split it into several experiments")
+		p.Fail(p.widestFactor(), fmt.Sprintf("the experiment has more than %d cells", maxCells),
+			"compare fewer levels, or split it into several experiments")
 		return nil
 	}
 	var all []bench.Cell
@@ -164,7 +165,9 @@ func (p *planner) matrixCells(condition []choice) []bench.Cell {
 // isolationFactors are the factors that do not apply to a plain process: they describe how a
 // container is isolated.
 func isolationFactors() []string {
-	return []string{"network", "storage", "runtime", "snapshotter", "seccomp", "userns", "read_only", "no_new_privileges", "privileged"}
+	return []string{
+		"network", "storage", "runtime", "snapshotter", "seccomp", "userns", "read_only", "no_new_privileges", "privileged",
+	}
 }
 
 // choices leaves out the factors that do not apply to a plain process.

@@ -88,7 +88,8 @@ func (p *planner) checkInstances() {
 		options := p.known.Drivers[d].Options
 		for _, o := range slices.Sorted(maps.Keys(i.Options)) {
 			if !slices.Contains(options, o) {
-				p.Fail(i.optionAt[o], fmt.Sprintf("driver %q has no option %s", i.Driver, yamldoc.Quote(o)), suggest(o, "its options", options))
+				p.Fail(i.optionAt[o], fmt.Sprintf("driver %q has no option %s", i.Driver, yamldoc.Quote(o)),
+					suggest(o, "its options", options))
 			}
 		}
 	}

@@ -15,7 +15,8 @@ func (e *Experiment) Excluded(plan bench.Plan) []bench.Label {
 		for _, l := range f.levels {
 			label := bench.Label{Key: f.name, Value: l.name}
 			hasIt := func(c bench.Cell) bool { return slices.Contains(c.Levels, label) }
-			if f.at.Flag != "" && !l.isAuto() && !slices.ContainsFunc(plan.Cells, hasIt) && !isPlain(choice{f.name, l}, plan.Cells) {
+			if f.at.Flag != "" && !l.isAuto() && !slices.ContainsFunc(plan.Cells, hasIt) &&
+				!isPlain(choice{f.name, l}, plan.Cells) {
 				out = append(out, label)
 			}
 		}

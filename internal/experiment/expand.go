@@ -267,7 +267,8 @@ func (p *planner) checkPicks() {
 			}
 			for _, l := range pick.levels {
 				if !p.hasLevel(f, l.value) {
-					p.Fail(l.at, fmt.Sprintf("factor %q has no level %s", f.name, yamldoc.Quote(l.value)), suggest(l.value, "its levels", f.levelNames()))
+					p.Fail(l.at, fmt.Sprintf("factor %q has no level %s", f.name, yamldoc.Quote(l.value)),
+						suggest(l.value, "its levels", f.levelNames()))
 				}
 			}
 		}

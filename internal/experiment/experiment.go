@@ -40,7 +40,8 @@ func Parse(name string, data []byte) (*Experiment, error) {
 		return nil, err
 	}
 	r := newReader(src)
-	f, _ := object("an experiment (a mapping of keys to values)", fileKeys()).read(r, root) // what is wrong with it is in r
+	// what is wrong with it is in r
+	f, _ := object("an experiment (a mapping of keys to values)", fileKeys()).read(r, root)
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
@@ -209,7 +210,8 @@ func flagBaseline(s string) yamldoc.Node {
 		if !ok || !identifierForm.MatchString(name) {
 			return yamldoc.Node{Kind: yamldoc.Scalar, Text: s}
 		}
-		n.Fields = append(n.Fields, yamldoc.Field{Name: name, At: n.At, Value: yamldoc.Node{Kind: yamldoc.Scalar, Text: level, At: n.At}})
+		n.Fields = append(n.Fields,
+			yamldoc.Field{Name: name, At: n.At, Value: yamldoc.Node{Kind: yamldoc.Scalar, Text: level, At: n.At}})
 	}
 	// Cells are also called "docker cpus=2": with a space it is no level.
 	return n

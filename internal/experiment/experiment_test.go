@@ -121,12 +121,15 @@ func TestPlans(t *testing.T) {
 
 // builtinWorkloads are those that the program has.
 func builtinWorkloads() []bench.Workload {
-	single := []bench.Workload{lifecycle.New(), cpu.New(), memory.New(), disk.New(), net.NewRTT("token"), net.NewThroughput("token")}
+	single := []bench.Workload{
+		lifecycle.New(), cpu.New(), memory.New(), disk.New(), net.NewRTT("token"), net.NewThroughput("token"),
+	}
 	var parts []survey.Part
 	for _, w := range single {
 		parts = append(parts, survey.Part{Name: w.Name(), Workload: w})
 	}
-	return append(single, lifecycle.NewThroughput(), density.New(), http.New(nil), pull.New(nil), start.New(nil), survey.New(parts...), survey.OfImages(pull.New(nil), start.New(nil), http.New(nil)))
+	return append(single, lifecycle.NewThroughput(), density.New(), http.New(nil), pull.New(nil), start.New(nil),
+		survey.New(parts...), survey.OfImages(pull.New(nil), start.New(nil), http.New(nil)))
 }
 
 func checkPlan(t *testing.T, k experiment.Known, name string, data []byte, want string) {
@@ -238,11 +241,17 @@ func TestNothingFound(t *testing.T) {
 }
 
 func TestInstances(t *testing.T) {
-	e, err := experiment.Parse("dir/x.yaml", []byte("workload: lifecycle\nengines:\n  slow: {driver: oci, binary: /bin/slow}\n  new: {driver: docker, host: \"unix:///n.sock\"}\n"))
+	e, err := experiment.Parse("dir/x.yaml",
+		[]byte(
+			"workload: lifecycle\nengines:\n  slow: {driver: oci, binary: /bin/slow}\n  new: {driver: docker, host: "+
+				"\"unix:///n.sock\"}\n",
+		))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Override(experiment.Overrides{Instances: []experiment.Instance{{Name: "slow", Driver: "oci"}}}); err != nil {
+	if err := e.Override(experiment.Overrides{
+		Instances: []experiment.Instance{{Name: "slow", Driver: "oci"}},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	want := []experiment.Instance{

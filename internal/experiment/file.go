@@ -44,18 +44,26 @@ type timeouts struct{ trial, operation placed[time.Duration] }
 func fileKeys() []key[file] {
 	type f = file
 	return []key[f]{
-		fieldOf("name", "What the experiment is called. Default: the name of the file.", "name: network-cost", identifier(), func(f *f) *string { return &f.name }),
-		fieldOf("doc", "One sentence: the question that it answers.", "doc: What does the bridge cost at start?", text(), func(f *f) *string { return &f.doc }),
-		required(fieldOf("workload", "What is executed and measured, such as `lifecycle`.", "workload: lifecycle", located(text()), func(f *f) *placed[string] { return &f.workload })),
-		factorsKey("factors", "What is compared: the cross product of these levels. Default: `engine: auto`.", "factors: {engine: [docker, podman], network: [none, host]}", func(f *f) *[]factor { return &f.factors }),
+		fieldOf("name", "What the experiment is called. Default: the name of the file.", "name: network-cost", identifier(),
+			func(f *f) *string { return &f.name }),
+		fieldOf("doc", "One sentence: the question that it answers.", "doc: What does the bridge cost at start?", text(),
+			func(f *f) *string { return &f.doc }),
+		required(fieldOf("workload", "What is executed and measured, such as `lifecycle`.", "workload: lifecycle",
+			located(text()), func(f *f) *placed[string] { return &f.workload })),
+		factorsKey("factors", "What is compared: the cross product of these levels. Default: `engine: auto`.",
+			"factors: {engine: [docker, podman], network: [none, host]}", func(f *f) *[]factor { return &f.factors }),
 		factorsKey("conditions", "Factors that are not compared: the comparison is repeated at each of their levels, each "+
 			"time with its own baseline.", "conditions: {cpus: [1, 2]}", func(f *f) *[]factor { return &f.conditions }),
-		fieldOf("exclude", "Combinations of levels to leave out of the cross product.", "exclude: [{engine: native, network: [bridge]}]", listOf(exclusionValue()), func(f *f) *[]exclusion { return &f.exclude }),
+		fieldOf("exclude", "Combinations of levels to leave out of the cross product.",
+			"exclude: [{engine: native, network: [bridge]}]", listOf(exclusionValue()),
+			func(f *f) *[]exclusion { return &f.exclude }),
 		cellsKey(),
 		fieldOf("engines", "Engine instances in addition to the built-in ones. An instance with the name of a built-in "+
 			"engine replaces it.", "engines: {patched: {driver: oci, binary: /usr/local/bin/runc-patched}}", instances(),
 			func(f *f) *[]instance { return &f.engines }),
-		fieldOf("baseline", "What the other cells are compared with: levels, or the name of a cell. Default: the first plain process (engine `native`), else the first cell.", "baseline: {engine: runc}", baselineValue(), func(f *f) *baseline { return &f.baseline }),
+		fieldOf("baseline", "What the other cells are compared with: levels, or the name of a cell. Default: "+
+			"the first plain process (engine `native`), else the first cell.", "baseline: {engine: runc}", baselineValue(),
+			func(f *f) *baseline { return &f.baseline }),
 		settingsKey("spec", "Settings of every container.", "spec: {memory: 64MiB, network: host}", plainKeys(specKeys())),
 		settingsOf(paramsKey()),
 		fieldOf("primary", "The metrics that decide when the run is precise enough. Fewer metrics need fewer blocks. "+
@@ -66,7 +74,8 @@ func fileKeys() []key[file] {
 			"blocks: 10..500", blockRange(), func(f *f) *blocks { return &f.blocks }),
 		byMetricKey("precision", "Stop when every primary comparison is this precise, or `off`: one value for all "+
 			"metrics, or one for each named metric. A metric that `smallest` names gets half of that value, unless "+
-			"`precision` names the metric or is one value for all. Default: `3%`.", "precision: 3%", withWord(openFraction(), "off", 0),
+			"`precision` names the metric or is one value for all. Default: `3%`.", "precision: 3%",
+			withWord(openFraction(), "off", 0),
 			func(f *f) *byMetric { return &f.precision }),
 		fieldOf("budget", "Time limit, or `off`. The run stops after the block in which it is reached; one block is "+
 			"always measured. Default: `2m`.", "budget: 2m", located(withWord(duration(), "off", 0)),
@@ -82,7 +91,8 @@ func fileKeys() []key[file] {
 		fieldOf("timeouts", "The longest time for one trial, and for one measured operation in it. Default: `{trial: 60s, "+
 			"operation: 30s}`.", "timeouts: {trial: 60s, operation: 30s}",
 			object("a mapping with trial and operation", timeoutKeys()), func(f *f) *timeouts { return &f.timeouts }),
-		fieldOf("washout", "The longest wait between trials for the machine to settle, or `off`. Default: `100ms`.", "washout: 200ms", located(withWord(duration(), "off", 0)), func(f *f) *placed[time.Duration] { return &f.washout }),
+		fieldOf("washout", "The longest wait between trials for the machine to settle, or `off`. Default: `100ms`.",
+			"washout: 200ms", located(withWord(duration(), "off", 0)), func(f *f) *placed[time.Duration] { return &f.washout }),
 		fieldOf("seed", "Determines the order of trials. Default: a random number for each run, which is stored with it.",
 			"seed: 42", located(seed()), func(f *f) *placed[uint64] { return &f.seed }),
 		fieldOf("syscalls", "Count the system calls of containers, as a reason for differences. This slows every system "+
@@ -100,7 +110,8 @@ func timeoutKeys() []key[timeouts] {
 	return []key[timeouts]{
 		fieldOf("trial", "For one trial, without its cleanup.", "trial: 60s", limit,
 			func(t *timeouts) *placed[time.Duration] { return &t.trial }),
-		fieldOf("operation", "For one measured operation.", "operation: 30s", limit, func(t *timeouts) *placed[time.Duration] { return &t.operation }),
+		fieldOf("operation", "For one measured operation.", "operation: 30s", limit,
+			func(t *timeouts) *placed[time.Duration] { return &t.operation }),
 	}
 }
 
@@ -126,9 +137,15 @@ func settingsOf(k key[[]setting]) key[file] {
 func hook() value[bench.Hook] {
 	type h = bench.Hook
 	v := object("a hook (a mapping with when and do)", []key[h]{
-		required(fieldOf("when", "Before the run, each block or each trial, or after the run.", "when: before-trial", oneOf("time", bench.BeforeRun, bench.BeforeBlock, bench.BeforeTrial, bench.AfterRun), func(h *h) *bench.HookTime { return &h.When })),
-		required(fieldOf("do", "`drop-caches`: sync, then free page cache, dentries and inodes. `restart-engine`: the engine of the trial's cell, or of every cell. `command`: the host runs `argv`.", "do: drop-caches", oneOf("hook", bench.HookDropCaches, bench.HookRestartEngine, bench.HookCommand), func(h *h) *bench.HookKind { return &h.Do })),
-		fieldOf("argv", "Program and arguments of a `command`; there is no shell.", "argv: [sync]", listOf(anyText()), func(h *h) *[]string { return &h.Argv }),
+		required(fieldOf("when", "Before the run, each block or each trial, or after the run.", "when: before-trial",
+			oneOf("time", bench.BeforeRun, bench.BeforeBlock, bench.BeforeTrial, bench.AfterRun),
+			func(h *h) *bench.HookTime { return &h.When })),
+		required(fieldOf("do", "`drop-caches`: sync, then free page cache, dentries and inodes. `restart-engine`: "+
+			"the engine of the trial's cell, or of every cell. `command`: the host runs `argv`.", "do: drop-caches",
+			oneOf("hook", bench.HookDropCaches, bench.HookRestartEngine, bench.HookCommand),
+			func(h *h) *bench.HookKind { return &h.Do })),
+		fieldOf("argv", "Program and arguments of a `command`; there is no shell.", "argv: [sync]", listOf(anyText()),
+			func(h *h) *[]string { return &h.Argv }),
 	})
 	return checked(v, func(r *reader, n yamldoc.Node, h *h) bool {
 		switch command := h.Do == bench.HookCommand; {

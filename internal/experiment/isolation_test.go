@@ -16,9 +16,11 @@ func TestPlainProcessIsOneCell(t *testing.T) {
 		{"factors: {engine: [native, runc], network: [none, host]}", "native:host, runc none:none, runc host:host"},
 		{"factors: {engine: [runc], network: [native, host]}", "native:host, runc host:host"},
 		{"factors: {engine: [runc], network: [native, published, peer]}", "native:host, runc published:bridge/published, runc peer:bridge/peer"},
-		{"factors: {engine: [native, runc], storage: [layer, tmpfs], cpus: [1, 2]}", "native cpus=1:host, native cpus=2:host, runc layer cpus=1:, runc layer cpus=2:, runc tmpfs cpus=1:, runc tmpfs cpus=2:"},
+		{"factors: {engine: [native, runc], storage: [layer, tmpfs], cpus: [1, 2]}", "native cpus=1:host, " +
+			"native cpus=2:host, runc layer cpus=1:, runc layer cpus=2:, runc tmpfs cpus=1:, runc tmpfs cpus=2:"},
 		{"factors: {engine: [native, runc]}\nconditions: {network: [none, bridge]}", "native:host, runc:none, native:host, runc:bridge"},
-		{"factors: {engine: [native, runc], network: [none, macvlan]}\nexclude: [{engine: native, network: none}]", "native:host, runc none:none, runc macvlan:macvlan/peer"},
+		{"factors: {engine: [native, runc], network: [none, macvlan]}\nexclude: [{engine: native, " +
+			"network: none}]", "native:host, runc none:none, runc macvlan:macvlan/peer"},
 		{"factors: {engine: [native, runc], network: [{name: own, network: bridge}]}", "native:bridge, runc:bridge"}, // what is named is meant
 	} {
 		p, err := plan("x.yaml", []byte("workload: lifecycle\ncontrol: false\n"+tt.yaml))

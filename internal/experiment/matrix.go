@@ -306,7 +306,8 @@ func (r *reader) cellField(c *cell, f yamldoc.Field, factors []factor) {
 		return
 	}
 	if isFactor && slices.ContainsFunc(factor.levels, func(l level) bool { return l.isNamed }) {
-		r.Fail(f.Value.At, fmt.Sprintf("factor %q has no level %s", f.Name, yamldoc.Quote(f.Value.Text)), suggest(f.Value.Text, "its levels", factor.levelNames()))
+		r.Fail(f.Value.At, fmt.Sprintf("factor %q has no level %s", f.Name, yamldoc.Quote(f.Value.Text)),
+			suggest(f.Value.Text, "its levels", factor.levelNames()))
 		return
 	}
 	v, _ := paramValue().read(r, f.Value) // what is wrong with it has been noted

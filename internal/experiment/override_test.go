@@ -34,7 +34,9 @@ func TestOverride(t *testing.T) {
 		{"nothing", experiment.Overrides{}, "native small, native large, docker large, control / native small, native large, docker large, control"},
 		{
 			"a factor",
-			experiment.Overrides{Factors: []experiment.Levels{{Factor: "engine", Levels: []string{"runc", "native"}}}, Control: &no},
+			experiment.Overrides{
+				Factors: []experiment.Levels{{Factor: "engine", Levels: []string{"runc", "native"}}}, Control: &no,
+			},
 			"runc small, runc large, native small, native large / runc small, runc large, native small, native large",
 		},
 		{
@@ -49,7 +51,9 @@ func TestOverride(t *testing.T) {
 		},
 		{
 			"a new factor",
-			experiment.Overrides{Factors: []experiment.Levels{{Factor: "network", Levels: []string{"none", "host"}}, {Factor: "size", Levels: []string{"1"}}}, Control: &no, Baseline: "native large"},
+			experiment.Overrides{Factors: []experiment.Levels{
+				{Factor: "network", Levels: []string{"none", "host"}}, {Factor: "size", Levels: []string{"1"}},
+			}, Control: &no, Baseline: "native large"},
 			"native small, native large, docker large none, docker large host",
 		},
 		{
@@ -61,29 +65,45 @@ func TestOverride(t *testing.T) {
 			"an engine of its own",
 			experiment.Overrides{
 				Instances: []experiment.Instance{{Name: "new", Driver: "docker", Options: map[string]string{"host": "unix:///x"}}},
-				Factors:   []experiment.Levels{{Factor: "engine", Levels: []string{"new", "docker"}}, {Factor: "shape", Levels: []string{"small"}}},
-				Baseline:  "engine=new,size=64",
-				Params:    []bench.Label{{Key: "size", Value: "7"}},
-				Control:   &no,
+				Factors: []experiment.Levels{
+					{Factor: "engine", Levels: []string{"new", "docker"}}, {Factor: "shape", Levels: []string{"small"}},
+				},
+				Baseline: "engine=new,size=64",
+				Params:   []bench.Label{{Key: "size", Value: "7"}},
+				Control:  &no,
 			},
 			"--baseline: no cell has the levels of the baseline in condition size=7",
 		},
 		{
 			"the empty word of an option",
-			experiment.Overrides{Factors: []experiment.Levels{{Factor: "engine", Levels: []string{"runc"}}, {Factor: "shape", Levels: []string{"small"}}, {Factor: "operations", Levels: []string{"", "9"}}}, Control: &no, Baseline: "operations=default"},
+			experiment.Overrides{Factors: []experiment.Levels{
+				{Factor: "engine", Levels: []string{"runc"}}, {Factor: "shape", Levels: []string{"small"}}, {Factor: "operations", Levels: []string{"", "9"}},
+			}, Control: &no, Baseline: "operations=default"},
 			"operations=default, operations=9 / operations=default, operations=9",
 		},
-		{"numbers", experiment.Overrides{Blocks: "3", Warmup: &two, Seed: &seed}, "native small, native large, docker large, control / native small, native large, docker large, control"},
+		{"numbers", experiment.Overrides{Blocks: "3", Warmup: &two, Seed: &seed}, "native small, native large, " +
+			"docker large, control / native small, native large, docker large, control"},
 		{"bad blocks", experiment.Overrides{Blocks: "few"}, "--blocks: \"few\" is not a whole number from 1 to 100000"},
 		{"bad timeout", experiment.Overrides{Trial: "5"}, "--trial-timeout: duration \"5\" has no unit"},
-		{"bad level", experiment.Overrides{Factors: []experiment.Levels{{Factor: "network", Levels: []string{"hots"}}}}, "--network: unknown network \"hots\"\n    = did you mean \"host\"?"},
+		{
+			"bad level",
+			experiment.Overrides{Factors: []experiment.Levels{{Factor: "network", Levels: []string{"hots"}}}},
+			"--network: unknown network \"hots\"\n    = did you mean \"host\"?",
+		},
 		{"no levels", experiment.Overrides{Factors: []experiment.Levels{{Factor: "engine"}}}, "--engine: factor \"engine\" has no levels"},
 		{"unknown engine", experiment.Overrides{Factors: []experiment.Levels{{Factor: "engine", Levels: []string{"dokcer"}}}}, "--engine: unknown engine \"dokcer\""},
 		{"unknown option", experiment.Overrides{Params: []bench.Label{{Key: "siez", Value: "7"}}}, "--param siez: workload \"burst\" has no option \"siez\""},
 		{"bad option", experiment.Overrides{Params: []bench.Label{{Key: "size", Value: "big"}}}, "--param size: \"big\" is not a number\n"},
-		{"bad level of an option", experiment.Overrides{Factors: []experiment.Levels{{Factor: "clients", Levels: []string{"1", "few"}, Flag: "--factor clients"}}}, "--factor clients: \"few\" is not a number"},
-		{"conflict", experiment.Overrides{Factors: []experiment.Levels{{Factor: "cpus", Levels: []string{"1"}}}}, "--cpus: factors \"shape\" and \"cpus\" both set cpus"},
-		{"unknown metric", experiment.Overrides{Smallest: []string{"3%", "raet=5%"}}, "--smallest: workload \"burst\" has no metric \"raet\"\n    = did you mean \"rate\"?"},
+		{"bad level of an option", experiment.Overrides{
+			Factors: []experiment.Levels{{Factor: "clients", Levels: []string{"1", "few"}, Flag: "--factor clients"}},
+		}, "--factor clients: \"few\" is not a number"},
+		{
+			"conflict",
+			experiment.Overrides{Factors: []experiment.Levels{{Factor: "cpus", Levels: []string{"1"}}}},
+			"--cpus: factors \"shape\" and \"cpus\" both set cpus",
+		},
+		{"unknown metric", experiment.Overrides{Smallest: []string{"3%", "raet=5%"}}, "--smallest: workload \"burst\" has " +
+			"no metric \"raet\"\n    = did you mean \"rate\"?"},
 		{"no metric", experiment.Overrides{Precision: []string{"=5%"}}, "--precision: workload \"burst\" has no metric \"\""},
 		{"bad share of a metric", experiment.Overrides{Precision: []string{"rate=5"}}, "--precision: percentage \"5\" has no percent sign"},
 		{"no share of a metric", experiment.Overrides{Smallest: []string{"rate="}}, "--smallest: percentage \"\" is not understood"},
@@ -106,8 +126,10 @@ func TestOverride(t *testing.T) {
 func TestOverrideFields(t *testing.T) {
 	warmup, seed, control := 2, uint64(9), false
 	p, err := overriddenPlan(t, experiment.Overrides{
-		Params: []bench.Label{{Key: "clients", Value: "4"}}, Labels: []bench.Label{{Key: "ticket", Value: "X-2"}}, Primary: []string{"rate"},
-		Blocks: "3..40", Precision: []string{"5%"}, Smallest: []string{"4%"}, Budget: "off", Washout: "1s", Trial: "9s", Operation: "8s",
+		Params: []bench.Label{{Key: "clients", Value: "4"}}, Labels: []bench.Label{{Key: "ticket", Value: "X-2"}},
+		Primary: []string{"rate"},
+		Blocks:  "3..40", Precision: []string{"5%"}, Smallest: []string{"4%"}, Budget: "off", Washout: "1s",
+		Trial: "9s", Operation: "8s",
 		Warmup: &warmup, Seed: &seed, Control: &control, Syscalls: true,
 	})
 	if err != nil {
@@ -147,18 +169,30 @@ func TestOverrideMargins(t *testing.T) {
 		{"one for another", "", []string{"create=10%"}, nil, bench.Plan{Precision: 0.03, Margins: []bench.Margin{first, total, margin("create", 0.1, 0.05)}}},
 		{"the last one counts", "", []string{"total=10%", "total=30%"}, nil, bench.Plan{Precision: 0.03, Margins: []bench.Margin{first, margin("total", 0.3, 0.15)}}},
 		{"auto for one", "", []string{"total=auto"}, nil, bench.Plan{Precision: 0.03, Margins: []bench.Margin{first}}},
-		{"for one and for the others", "", []string{"total=10%", "5%"}, nil, bench.Plan{Smallest: 0.05, Precision: 0.03, Margins: []bench.Margin{margin("total", 0.1, 0.05)}}},
+		{"for one and for the others", "", []string{
+			"total=10%", "5%",
+		}, nil, bench.Plan{Smallest: 0.05, Precision: 0.03, Margins: []bench.Margin{margin("total", 0.1, 0.05)}}},
 		{"auto for one alone", "", []string{"5%", "total=auto"}, nil, bench.Plan{Smallest: 0.05, Precision: 0.03, Margins: []bench.Margin{margin("total", 0, 0.03)}}},
-		{"precision for all", "", nil, []string{"1%"}, bench.Plan{Precision: 0.01, Margins: []bench.Margin{margin("first_instruction", 0.04, 0.01), margin("total", 0.2, 0.01)}}},
+		{"precision for all", "", nil, []string{"1%"}, bench.Plan{
+			Precision: 0.01, Margins: []bench.Margin{margin("first_instruction", 0.04, 0.01), margin("total", 0.2, 0.01)},
+		}},
 		{"precision off", "", nil, []string{"off"}, bench.Plan{Margins: []bench.Margin{margin("first_instruction", 0.04, 0), margin("total", 0.2, 0)}}},
-		{"precision for one", "", nil, []string{"total=off", "create=2%"}, bench.Plan{Precision: 0.03, Margins: []bench.Margin{first, margin("total", 0.2, 0), margin("create", 0, 0.02)}}},
-		{"precision for one and for the others", "", nil, []string{"total=5%", "1%"}, bench.Plan{Precision: 0.01, Margins: []bench.Margin{margin("first_instruction", 0.04, 0.01), margin("total", 0.2, 0.05)}}},
-		{"precision of the file", "precision: 1%\n", nil, nil, bench.Plan{Precision: 0.01, Margins: []bench.Margin{margin("first_instruction", 0.04, 0.01), margin("total", 0.2, 0.01)}}},
+		{"precision for one", "", nil, []string{
+			"total=off", "create=2%",
+		}, bench.Plan{Precision: 0.03, Margins: []bench.Margin{first, margin("total", 0.2, 0), margin("create", 0, 0.02)}}},
+		{"precision for one and for the others", "", nil, []string{"total=5%", "1%"}, bench.Plan{
+			Precision: 0.01, Margins: []bench.Margin{margin("first_instruction", 0.04, 0.01), margin("total", 0.2, 0.05)},
+		}},
+		{"precision of the file", "precision: 1%\n", nil, nil, bench.Plan{
+			Precision: 0.01, Margins: []bench.Margin{margin("first_instruction", 0.04, 0.01), margin("total", 0.2, 0.01)},
+		}},
 		{
 			"precision of the file, and a flag", "precision: 1%\n",
 			[]string{"total=10%"},
 			nil,
-			bench.Plan{Precision: 0.01, Margins: []bench.Margin{margin("first_instruction", 0.04, 0.01), margin("total", 0.1, 0.05)}},
+			bench.Plan{
+				Precision: 0.01, Margins: []bench.Margin{margin("first_instruction", 0.04, 0.01), margin("total", 0.1, 0.05)},
+			},
 		},
 		{
 			"off in the file, and a flag", "precision: off\n",
@@ -170,7 +204,9 @@ func TestOverrideMargins(t *testing.T) {
 			"precision of the file, and both flags", "precision: 1%\n",
 			[]string{"total=10%"},
 			[]string{"2%"},
-			bench.Plan{Precision: 0.02, Margins: []bench.Margin{margin("first_instruction", 0.04, 0.02), margin("total", 0.1, 0.02)}},
+			bench.Plan{
+				Precision: 0.02, Margins: []bench.Margin{margin("first_instruction", 0.04, 0.02), margin("total", 0.1, 0.02)},
+			},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -278,13 +314,15 @@ func TestLeastBlocks(t *testing.T) {
 		for i := range levels {
 			levels[i] = fmt.Sprint(i + 1)
 		}
-		text := fmt.Sprintf("workload: lifecycle\nfactors:\n  engine: %s\n  pids: [%s]\nblocks: %s\n", tt.engines, strings.Join(levels, ", "), tt.blocks)
+		text := fmt.Sprintf("workload: lifecycle\nfactors:\n  engine: %s\n  pids: [%s]\nblocks: %s\n",
+			tt.engines, strings.Join(levels, ", "), tt.blocks)
 		p, err := plan("x.yaml", []byte(text))
 		if (err != nil) != (tt.max == 0) {
 			t.Errorf("%s, blocks %s: %v", tt.engines, tt.blocks, err)
 		}
 		if p.MinBlocks != tt.min || p.MaxBlocks != tt.max {
-			t.Errorf("%s × %d, blocks %s: %d to %d, want %d to %d", tt.engines, tt.pids, tt.blocks, p.MinBlocks, p.MaxBlocks, tt.min, tt.max)
+			t.Errorf("%s × %d, blocks %s: %d to %d, want %d to %d",
+				tt.engines, tt.pids, tt.blocks, p.MinBlocks, p.MaxBlocks, tt.min, tt.max)
 		}
 	}
 }

@@ -53,7 +53,9 @@ func identifier() value[string] {
 
 func parseIdentifier(s string) (string, error) {
 	if !identifierForm.MatchString(s) {
-		return "", fmt.Errorf("%s is not a name: up to 64 letters, digits, '.', '_' and '-', beginning with a letter or digit", yamldoc.Quote(s))
+		return "", fmt.Errorf(
+			"%s is not a name: up to 64 letters, digits, '.', '_' and '-', beginning with a letter or digit", yamldoc.Quote(s),
+		)
 	}
 	return s, nil
 }
@@ -150,7 +152,9 @@ func duration() value[time.Duration] {
 
 // openFraction is a ratio above 0 and below 1.
 func openFraction() value[float64] {
-	s := schema{"type": []string{"string", "number"}, "pattern": `^[0-9.]+ *%?$`, "exclusiveMinimum": 0, "exclusiveMaximum": 1}
+	s := schema{
+		"type": []string{"string", "number"}, "pattern": `^[0-9.]+ *%?$`, "exclusiveMinimum": 0, "exclusiveMaximum": 1,
+	}
 	return word("a percentage such as 3%", s, func(s string) (float64, error) {
 		v, err := unit.ParsePercent(s)
 		if err == nil && (v <= 0 || v >= 1) {

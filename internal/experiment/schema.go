@@ -38,7 +38,8 @@ func factorsSchema() schema {
 	words := schema{"type": "array", "items": word, "minItems": 1}
 	return schema{
 		"type": "object", "minProperties": 1, "properties": properties,
-		"additionalProperties": levelsSchema("An option of the workload, or a factor of your own with named levels.", word, words),
+		"additionalProperties": levelsSchema("An option of the workload, or a factor of your own with named levels.",
+			word, words),
 	}
 }
 

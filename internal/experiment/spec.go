@@ -66,12 +66,21 @@ func bareFactorOf(k specKey) specKey { k.factor, k.bare = true, true; return k }
 func specKeys() []specKey {
 	type s = bench.Spec
 	return []specKey{
-		bareFactorOf(set("image", "Image to run: `agent` (tare's own, the default), `oci:DIR`, `tar:FILE`, `docker://REF` (in a registry), `host:PROGRAM` (a program of this host with everything that it needs, by its name or absolute path; `native` runs it where it is), or a name in the engine's own store.", "image: host:fio", imageRef(), func(s *s) *string { return &s.Image })),
-		bareFactorOf(set("argv", "Program and arguments; there is no shell. Default: the image's own.", "argv: [/usr/bin/true]", listOf(anyText()), func(s *s) *[]string { return &s.Argv })),
-		set("env", "Environment, added to the image's.", "env: {LANG: C}", environment(), func(s *s) *[]string { return &s.Env }),
-		set("dir", "Working directory inside. Default: the image's, else /.", "dir: /srv", absolutePath(), func(s *s) *string { return &s.Dir }),
+		bareFactorOf(set("image", "Image to run: `agent` (tare's own, the default), `oci:DIR`, `tar:FILE`, "+
+			"`docker://REF` (in a registry), `host:PROGRAM` (a program of this host with everything that it needs, "+
+			"by its name or absolute path; `native` runs it where it is), or a name in the engine's own store.",
+			"image: host:fio", imageRef(), func(s *s) *string {
+				return &s.Image
+			})),
+		bareFactorOf(set("argv", "Program and arguments; there is no shell. Default: the image's own.",
+			"argv: [/usr/bin/true]", listOf(anyText()), func(s *s) *[]string { return &s.Argv })),
+		set("env", "Environment, added to the image's.", "env: {LANG: C}", environment(),
+			func(s *s) *[]string { return &s.Env }),
+		set("dir", "Working directory inside. Default: the image's, else /.", "dir: /srv", absolutePath(),
+			func(s *s) *string { return &s.Dir }),
 		set("mounts", "File systems to mount inside.",
-			"mounts: [{type: bind, source: /srv/data, target: /data, read_only: true}]", listOf(mount()), func(s *s) *[]bench.Mount { return &s.Mounts }),
+			"mounts: [{type: bind, source: /srv/data, target: /data, read_only: true}]", listOf(mount()),
+			func(s *s) *[]bench.Mount { return &s.Mounts }),
 		bareFactorOf(networkKey()),
 		set("ports", "Ports inside that clients outside can reach. Only `network: published`, `slirp4netns` and `pasta` "+
 			"publish them on the host.", "ports: [{container: 80, protocol: tcp}]", listOf(port()),
@@ -82,14 +91,20 @@ func specKeys() []specKey {
 		bareFactorOf(set("storage", "Where the workload's data lies: the container's writable `layer`, a `volume`, a "+
 			"`bind` mount or a `tmpfs`.", "storage: tmpfs", oneOf("storage", Storages()...),
 			func(s *s) *string { return &s.Storage })),
-		bareFactorOf(set("runtime", "OCI runtime, for an engine that has several.", "runtime: crun", text(), func(s *s) *string { return &s.Runtime })),
-		bareFactorOf(set("snapshotter", "Snapshotter, for an engine that has several.", "snapshotter: native", text(), func(s *s) *string { return &s.Snapshotter })),
-		factorOf(set("cpus", "CPU quota: 0.5 is half of one CPU.", "cpus: 0.5", withWord(cpuQuota(), "unlimited", 0), func(s *s) *float64 { return &s.Limits.CPUs })),
+		bareFactorOf(set("runtime", "OCI runtime, for an engine that has several.", "runtime: crun",
+			text(), func(s *s) *string {
+				return &s.Runtime
+			})),
+		bareFactorOf(set("snapshotter", "Snapshotter, for an engine that has several.", "snapshotter: native", text(),
+			func(s *s) *string { return &s.Snapshotter })),
+		factorOf(set("cpus", "CPU quota: 0.5 is half of one CPU.", "cpus: 0.5", withWord(cpuQuota(), "unlimited", 0),
+			func(s *s) *float64 { return &s.Limits.CPUs })),
 		factorOf(set("cpuset", "CPUs that the container may use, written as the kernel does.", "cpuset: 0-1",
 			withWord(cpuList(), "all", ""), func(s *s) *string { return &s.Limits.CPUSet })),
 		factorOf(set("memory", "Memory limit; it does not limit swap.", "memory: 64MiB", withWord(size(), "unlimited", 0),
 			func(s *s) *int64 { return &s.Limits.Memory })),
-		factorOf(set("pids", "Limit of processes and threads.", "pids: 100", withWord(count(1, 1<<22), "unlimited", 0), func(s *s) *int64 { return &s.Limits.Pids })),
+		factorOf(set("pids", "Limit of processes and threads.", "pids: 100", withWord(count(1, 1<<22), "unlimited", 0),
+			func(s *s) *int64 { return &s.Limits.Pids })),
 		factorOf(set("seccomp", "`unconfined` allows every system call; `default` is the engine's own filter; `docker` is "+
 			"the default profile of Docker and containerd, for every engine, even for runtimes without a profile of their own.",
 			"seccomp: unconfined", seccomp(), func(s *s) *string { return &s.Security.Seccomp })),
@@ -183,8 +198,11 @@ func environment() value[[]string] {
 func mount() value[bench.Mount] {
 	type m = bench.Mount
 	v := object("a mount (a mapping with type and target)", []key[m]{
-		required(fieldOf("type", "`bind` or `tmpfs`.", "type: bind", oneOf("type", "bind", "tmpfs"), func(m *m) *string { return &m.Type })),
-		fieldOf("source", "The host's file or directory, for a bind mount.", "source: /srv/data", absolutePath(), func(m *m) *string { return &m.Source }),
+		required(fieldOf("type", "`bind` or `tmpfs`.", "type: bind", oneOf("type", "bind", "tmpfs"), func(m *m) *string {
+			return &m.Type
+		})),
+		fieldOf("source", "The host's file or directory, for a bind mount.", "source: /srv/data", absolutePath(),
+			func(m *m) *string { return &m.Source }),
 		required(fieldOf("target", "Its path inside the container.", "target: /data", absolutePath(),
 			func(m *m) *string { return &m.Target })),
 		fieldOf("read_only", "Mount it read-only.", "read_only: true", boolean(), func(m *m) *bool { return &m.ReadOnly }),
@@ -209,9 +227,13 @@ func port() value[bench.Port] {
 	type p = bench.Port
 	number := convert(count(1, 65535), func(n int64) uint16 { return uint16(n) })
 	v := object("a port (a mapping with container)", []key[p]{
-		required(fieldOf("container", "The port inside.", "container: 80", number, func(p *p) *uint16 { return &p.Container })),
-		fieldOf("host", "The port on the host's loopback. Default: chosen by the engine.", "host: 8080", number, func(p *p) *uint16 { return &p.Host }),
-		fieldOf("protocol", "`tcp` (the default) or `udp`.", "protocol: udp", oneOf("protocol", "tcp", "udp"), func(p *p) *string { return &p.Protocol }),
+		required(
+			fieldOf("container", "The port inside.", "container: 80", number, func(p *p) *uint16 { return &p.Container }),
+		),
+		fieldOf("host", "The port on the host's loopback. Default: chosen by the engine.", "host: 8080", number,
+			func(p *p) *uint16 { return &p.Host }),
+		fieldOf("protocol", "`tcp` (the default) or `udp`.", "protocol: udp", oneOf("protocol", "tcp", "udp"),
+			func(p *p) *string { return &p.Protocol }),
 	})
 	return convert(v, func(p bench.Port) bench.Port {
 		if p.Protocol == "" {

@@ -132,11 +132,13 @@ type key[T any] struct {
 
 // fieldOf makes a key that fills the field of T that the function returns.
 func fieldOf[T, F any](name, doc, example string, v value[F], into func(*T) *F) key[T] {
-	return key[T]{name: name, doc: doc, example: example, want: v.want, schema: v.schema, read: func(r *reader, n yamldoc.Node, t *T) {
-		if f, ok := v.read(r, n); ok {
-			*into(t) = f
-		}
-	}}
+	return key[T]{
+		name: name, doc: doc, example: example, want: v.want, schema: v.schema, read: func(r *reader, n yamldoc.Node, t *T) {
+			if f, ok := v.read(r, n); ok {
+				*into(t) = f
+			}
+		},
+	}
 }
 
 // required makes a key required.

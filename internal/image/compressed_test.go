@@ -32,7 +32,8 @@ func TestCompressedArchives(t *testing.T) {
 	}{
 		{"gzip", gzipped(t, plain), "", nil, 1},
 		{"zstd", zipped(t, plain), "", nil, 1},
-		{"xz", append([]byte("\xfd7zXZ\x00"), plain...), "image.tar.gz: compressed with xz, which tare cannot read: decompress it first, or use gzip or zstd", nil, 0},
+		{"xz", append([]byte("\xfd7zXZ\x00"), plain...), "image.tar.gz: compressed with xz, which tare cannot read: " +
+			"decompress it first, or use gzip or zstd", nil, 0},
 		{"bzip2", []byte("BZh9"), "compressed with bzip2, which", nil, 0},
 		{"gzip, cut", gzipped(t, plain)[:60], "image.tar.gz is truncated: make or copy it again", nil, 0},
 		{"zstd, cut", zipped(t, plain)[:60], "image.tar.gz is truncated", nil, 0},

@@ -58,7 +58,8 @@ func decompress(stored io.ReadCloser) (io.ReadCloser, error) {
 		unpacked, err := gzip.NewReader(r)
 		return &closing{unpacked, stored.Close}, err
 	case Zstd:
-		unpacked, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		unpacked, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return nil, err
 		}

@@ -22,7 +22,8 @@ func TestHostProgram(t *testing.T) {
 	if diff := cmp.Diff([]string{"/bin/sh"}, argv); diff != "" || err != nil {
 		t.Errorf("%v argv (-want +got):\n%s", err, diff)
 	}
-	if diff := cmp.Diff([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, img.Env()); diff != "" {
+	if diff := cmp.Diff([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+		img.Env()); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}
 	if img.Packed() == nil || img.Packed().Program != "/bin/sh" || resolve(t, lib, image.Agent).Packed() != nil {
@@ -62,7 +63,8 @@ func TestHostProgramRefused(t *testing.T) {
 			t.Errorf("%s: %v, want an error that wraps bench.ErrUnsupported", ref, err)
 		}
 	}
-	if _, err := image.NewLibrary(dir, image.WithLimits(image.Limits{Bytes: 1000})).Resolve(t.Context(), "host:/bin/sh"); !errors.Is(err, bench.ErrUnsupported) {
+	if _, err := image.NewLibrary(dir, image.WithLimits(image.Limits{Bytes: 1000})).Resolve(t.Context(),
+		"host:/bin/sh"); !errors.Is(err, bench.ErrUnsupported) {
 		t.Errorf("more than the limit: %v, want an error that wraps bench.ErrUnsupported", err)
 	}
 	if files, err := os.ReadDir(dir); len(files) > 0 || err != nil {

@@ -38,7 +38,8 @@ func plainArchive(tb testing.TB, extra ...entry) []byte {
 	tb.Helper()
 	l := imagetest.Archive(tb, file("a", "text"))
 	return imagetest.Archive(tb, append([]entry{
-		file("manifest.json", `[{"Config":"c","Layers":["l"]}]`), file("c", string(marshal(tb, config(l)))), file("l", string(l)),
+		file("manifest.json", `[{"Config":"c","Layers":["l"]}]`),
+		file("c", string(marshal(tb, config(l)))), file("l", string(l)),
 	}, extra...)...)
 }
 
@@ -87,7 +88,8 @@ func TestNestedIndexes(t *testing.T) {
 		index = marshal(t, v1.IndexManifest{SchemaVersion: 2, Manifests: []v1.Descriptor{d}})
 	}
 	files["index.json"] = index
-	if _, err := image.NewLibrary(t.TempDir()).Resolve(t.Context(), writeDir(t, files)); err == nil || !strings.Contains(err.Error(), "nested more than") {
+	if _, err := image.NewLibrary(t.TempDir()).Resolve(t.Context(), writeDir(t, files)); err == nil ||
+		!strings.Contains(err.Error(), "nested more than") {
 		t.Errorf("error %v, want one about nesting", err)
 	}
 }
@@ -156,7 +158,8 @@ func FuzzLayout(f *testing.F) {
 	list := func(kind types.MediaType) string {
 		return `{"schemaVersion":2,"manifests":[{"mediaType":"` + string(kind) + `","digest":"{blob}","size":2}]}`
 	}
-	f.Add(list(types.OCIManifestSchema1), `{"schemaVersion":2,"config":{"digest":"{blob}"},"layers":[{"digest":"{blob}"}]}`)
+	f.Add(list(types.OCIManifestSchema1),
+		`{"schemaVersion":2,"config":{"digest":"{blob}"},"layers":[{"digest":"{blob}"}]}`)
 	f.Add(list(types.OCIImageIndex), `{"schemaVersion":2,"manifests":[]}`)
 	f.Add(list(types.DockerManifestList), list(types.DockerManifestList))
 	f.Add("[]", "{}")
@@ -205,7 +208,8 @@ func FuzzRegistry(f *testing.F) {
 			}
 		}))
 		defer s.Close()
-		lib := image.NewLibrary(t.TempDir(), image.WithPatience(time.Second, time.Microsecond), image.WithLimits(image.Limits{Bytes: 1 << 20}))
+		lib := image.NewLibrary(t.TempDir(), image.WithPatience(time.Second, time.Microsecond),
+			image.WithLimits(image.Limits{Bytes: 1 << 20}))
 		if _, err := lib.Resolve(t.Context(), "docker://"+host(s)+"/r:1"); err != nil && len(err.Error()) > 5000 {
 			t.Errorf("an error of %d bytes", len(err.Error()))
 		}
@@ -220,14 +224,16 @@ func TestCompressionBombs(t *testing.T) {
 		t.Fatal(err)
 	}
 	raw := append(b.Bytes(), make([]byte, 1<<20)...)
-	layer := imagetest.Archive(t, file("manifest.json", `[{"Config":"c","Layers":["l"]}]`), file("c", string(marshal(t, config(raw)))), file("l", string(gzipped(t, raw))))
+	layer := imagetest.Archive(t, file("manifest.json", `[{"Config":"c","Layers":["l"]}]`),
+		file("c", string(marshal(t, config(raw)))), file("l", string(gzipped(t, raw))))
 	for name, archive := range map[string][]byte{
 		"layer":   layer,
 		"archive": gzipped(t, append(plainArchive(t), make([]byte, 260<<20)...)),
 	} {
 		dir := t.TempDir()
 		_, err := rootfs(t, image.NewLibrary(dir), archiveOf(t, archive))
-		if !errors.Is(err, image.ErrHostile) || !strings.Contains(err.Error(), "200 times as much may be a compression bomb") {
+		if !errors.Is(err, image.ErrHostile) ||
+			!strings.Contains(err.Error(), "200 times as much may be a compression bomb") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if left, err := filepath.Glob(filepath.Join(dir, "*", "*")); err != nil || len(left) > 0 {

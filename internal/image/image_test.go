@@ -101,7 +101,9 @@ func TestAgentBinary(t *testing.T) {
 
 func TestImageConfig(t *testing.T) {
 	c := config()
-	c.Config = v1.Config{Entrypoint: []string{"/run"}, Cmd: []string{"a", "b"}, Env: []string{"A=1"}, WorkingDir: "/srv", User: "7:8"}
+	c.Config = v1.Config{
+		Entrypoint: []string{"/run"}, Cmd: []string{"a", "b"}, Env: []string{"A=1"}, WorkingDir: "/srv", User: "7:8",
+	}
 	full := withConfig(t, c)
 	bare := withConfig(t, config())
 	if diff := cmp.Diff([]string{"A=1"}, full.Env()); diff != "" || full.WorkingDir() != "/srv" || full.User() != "7:8" {
@@ -240,7 +242,8 @@ func tarballRef(t *testing.T, img v1.Image) string {
 
 func layoutRef(t *testing.T, img v1.Image, platform *v1.Platform) string {
 	t.Helper()
-	index := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: platform}})
+	index := mutate.AppendManifests(empty.Index,
+		mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: platform}})
 	return indexRef(t, index)
 }
 
@@ -253,7 +256,8 @@ func nestedRef(t *testing.T, img v1.Image) string {
 	}
 	other := build(t, imagetest.Archive(t, file("other", "")))
 	inner := mutate.AppendManifests(empty.Index,
-		on(img, "linux", runtime.GOARCH), on(img, "linux", runtime.GOARCH), on(other, "linux", "s390x"), on(other, "unknown", "unknown"))
+		on(img, "linux", runtime.GOARCH), on(img, "linux", runtime.GOARCH), on(other, "linux", "s390x"),
+		on(other, "unknown", "unknown"))
 	return indexRef(t, mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: inner}))
 }
 
@@ -329,7 +333,8 @@ func TestResolveRefusesNothing(t *testing.T) {
 		"host:": "it needs a program: host:PROGRAM", "docker:": "it needs a name: docker://REF", "docker://": "use docker://",
 	} {
 		_, err := image.NewLibrary(t.TempDir()).Resolve(t.Context(), ref)
-		if err == nil || errors.Is(err, image.ErrForeign) || !strings.Contains(err.Error(), `image "`+ref+`": `) || !strings.Contains(err.Error(), want) {
+		if err == nil || errors.Is(err, image.ErrForeign) || !strings.Contains(err.Error(), `image "`+ref+`": `) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("Resolve(%q): error %v, want one that names it and says %q", ref, err, want)
 		}
 	}
@@ -362,21 +367,45 @@ func TestResolveRefuses(t *testing.T) {
 		{"broken index", map[string][]byte{"index.json": []byte("{")}, nil, "index"},
 		{"endless index", map[string][]byte{"index.json": make([]byte, 5<<20)}, nil, "longer than"},
 		{"nothing listed", map[string][]byte{"index.json": index()}, image.ErrPlatform, runtime.GOARCH},
-		{"other platform", map[string][]byte{"index.json": index(of(types.OCIManifestSchema1, theirManifest)), blob(theirManifest): theirManifest, blob(theirs): theirs}, image.ErrPlatform, "linux/s390x"},
-		{"other platform listed", map[string][]byte{"index.json": index(v1.Descriptor{MediaType: types.OCIManifestSchema1, Digest: digest(nil), Platform: &v1.Platform{OS: "plan9", Architecture: "amd64"}})}, image.ErrPlatform, "plan9/amd64"},
-		{"platform is a lie", map[string][]byte{"index.json": index(v1.Descriptor{MediaType: types.OCIManifestSchema1, Digest: digest(theirManifest), Platform: &v1.Platform{OS: "linux", Architecture: runtime.GOARCH}}), blob(theirManifest): theirManifest, blob(theirs): theirs}, image.ErrPlatform, "linux/s390x"},
-		{"two images", map[string][]byte{"index.json": index(of(types.OCIManifestSchema1, ourManifest), of(types.OCIManifestSchema1, secondManifest)), blob(ourManifest): ourManifest, blob(ours): ours, blob(secondManifest): secondManifest, blob(marshal(t, second)): marshal(t, second)}, nil, "2 images"},
+		{"other platform", map[string][]byte{
+			"index.json":        index(of(types.OCIManifestSchema1, theirManifest)),
+			blob(theirManifest): theirManifest, blob(theirs): theirs,
+		}, image.ErrPlatform, "linux/s390x"},
+		{"other platform listed", map[string][]byte{
+			"index.json": index(v1.Descriptor{
+				MediaType: types.OCIManifestSchema1, Digest: digest(nil),
+				Platform: &v1.Platform{OS: "plan9", Architecture: "amd64"},
+			}),
+		}, image.ErrPlatform, "plan9/amd64"},
+		{"platform is a lie", map[string][]byte{"index.json": index(v1.Descriptor{
+			MediaType: types.OCIManifestSchema1, Digest: digest(theirManifest),
+			Platform: &v1.Platform{OS: "linux", Architecture: runtime.GOARCH},
+		}), blob(theirManifest): theirManifest, blob(theirs): theirs}, image.ErrPlatform, "linux/s390x"},
+		{"two images", map[string][]byte{
+			"index.json": index(of(types.OCIManifestSchema1, ourManifest),
+				of(types.OCIManifestSchema1, secondManifest)), blob(ourManifest): ourManifest, blob(ours): ours,
+			blob(secondManifest): secondManifest, blob(marshal(t, second)): marshal(t, second),
+		}, nil, "2 images"},
 		{"manifest missing", map[string][]byte{"index.json": index(of(types.OCIManifestSchema1, ourManifest))}, fs.ErrNotExist, digest(ourManifest).Hex},
-		{"manifest changed", map[string][]byte{"index.json": index(of(types.OCIManifestSchema1, ourManifest)), blob(ourManifest): theirManifest}, image.ErrDigest, digest(ourManifest).Hex},
-		{"configuration changed", map[string][]byte{"index.json": index(of(types.OCIManifestSchema1, ourManifest)), blob(ourManifest): ourManifest, blob(ours): theirs}, image.ErrDigest, digest(ours).Hex},
+		{"manifest changed", map[string][]byte{
+			"index.json": index(of(types.OCIManifestSchema1, ourManifest)), blob(ourManifest): theirManifest,
+		}, image.ErrDigest, digest(ourManifest).Hex},
+		{"configuration changed", map[string][]byte{
+			"index.json": index(of(types.OCIManifestSchema1, ourManifest)), blob(ourManifest): ourManifest, blob(ours): theirs,
+		}, image.ErrDigest, digest(ours).Hex},
 		{"digest missing", map[string][]byte{"index.json": index(v1.Descriptor{MediaType: types.OCIManifestSchema1})}, nil, "digest"},
-		{"layer elsewhere", map[string][]byte{"index.json": index(of(types.OCIManifestSchema1, foreign)), blob(foreign): foreign, blob(ours): ours}, nil, "stored elsewhere"},
-		{"layers without end", map[string][]byte{"index.json": index(of(types.OCIManifestSchema1, many)), blob(many): many, blob(ours): ours}, image.ErrHostile, "1001 layers"},
+		{"layer elsewhere", map[string][]byte{
+			"index.json": index(of(types.OCIManifestSchema1, foreign)), blob(foreign): foreign, blob(ours): ours,
+		}, nil, "stored elsewhere"},
+		{"layers without end", map[string][]byte{
+			"index.json": index(of(types.OCIManifestSchema1, many)), blob(many): many, blob(ours): ours,
+		}, image.ErrHostile, "1001 layers"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			ref := writeDir(t, test.files)
 			_, err := image.NewLibrary(t.TempDir()).Resolve(t.Context(), ref)
-			if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), ref) {
+			if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) ||
+				!strings.Contains(err.Error(), ref) {
 				t.Errorf("error %v, want one that wraps %v and names %q and %s", err, test.want, test.says, ref)
 			}
 		})
@@ -399,13 +428,16 @@ func TestResolveRefusesArchives(t *testing.T) {
 		{"no configuration", map[string][]byte{"manifest.json": []byte(`[{"Config":"c"}]`)}, fs.ErrNotExist, "c"},
 		{"broken configuration", map[string][]byte{"manifest.json": []byte(`[{"Config":"c"}]`), "c": []byte("{")}, nil, "configuration"},
 		{"other platform", map[string][]byte{"manifest.json": []byte(`[{"Config":"c"}]`), "c": marshal(t, other)}, image.ErrPlatform, "s390x"},
-		{"layer too many", map[string][]byte{"manifest.json": []byte(`[{"Config":"c","Layers":["c"]}]`), "c": marshal(t, config())}, nil, "0 layers, but the image has 1"},
+		{"layer too many", map[string][]byte{
+			"manifest.json": []byte(`[{"Config":"c","Layers":["c"]}]`), "c": marshal(t, config()),
+		}, nil, "0 layers, but the image has 1"},
 		{"layer missing", map[string][]byte{"manifest.json": []byte(`[{"Config":"c","Layers":["l"]}]`), "c": marshal(t, config(nil))}, fs.ErrNotExist, "l"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			ref := writeTar(t, test.files)
 			_, err := image.NewLibrary(t.TempDir()).Resolve(t.Context(), ref)
-			if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), ref) {
+			if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) ||
+				!strings.Contains(err.Error(), ref) {
 				t.Errorf("error %v, want one that wraps %v and names %q and %s", err, test.want, test.says, ref)
 			}
 		})
@@ -435,7 +467,8 @@ func TestResolveRefusesStrangeFiles(t *testing.T) {
 		{"oci:" + outside, "escapes"},
 		{"oci:" + fifo, "not a directory"},
 	} {
-		if _, err := image.NewLibrary(t.TempDir()).Resolve(t.Context(), test.ref); err == nil || !strings.Contains(err.Error(), test.says) {
+		if _, err := image.NewLibrary(t.TempDir()).Resolve(t.Context(), test.ref); err == nil ||
+			!strings.Contains(err.Error(), test.says) {
 			t.Errorf("Resolve(%q): error %v, want one that says %q", test.ref, err, test.says)
 		}
 	}
@@ -463,8 +496,13 @@ func TestResolveIsStable(t *testing.T) {
 }
 
 func FuzzResolve(f *testing.F) {
-	f.Add(imagetest.Archive(f, file("manifest.json", `[{"Config":"c","Layers":["l"]}]`), file("c", string(marshal(f, config(nil)))), hardlink("l", "l")))
-	f.Add(imagetest.Archive(f, file("index.json", `{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:00"}]}`)))
+	f.Add(imagetest.Archive(f, file("manifest.json", `[{"Config":"c","Layers":["l"]}]`),
+		file("c", string(marshal(f, config(nil)))), hardlink("l", "l")))
+	f.Add(
+		imagetest.Archive(f,
+			file("index.json",
+				`{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:00"}]}`)),
+	)
 	f.Add(gzipped(f, imagetest.Archive(f, file("manifest.json", `[{"Config":"c","Layers":["l"]}]`))))
 	f.Fuzz(func(t *testing.T, archive []byte) {
 		name := filepath.Join(t.TempDir(), "a.tar")

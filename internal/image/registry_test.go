@@ -58,13 +58,15 @@ func TestRegistry(t *testing.T) {
 		t.Errorf("files differ (-want +got):\n%s", diff)
 	}
 	again := resolve(t, image.NewLibrary(t.TempDir()), img.Pinned())
-	if again.Digest() != img.Digest() || again.Pinned() != img.Pinned() || !strings.Contains(img.Pinned(), "/some/image@sha256:") {
+	if again.Digest() != img.Digest() || again.Pinned() != img.Pinned() ||
+		!strings.Contains(img.Pinned(), "/some/image@sha256:") {
 		t.Errorf("%s is %s, want %s", img.Pinned(), again.Digest(), img.Digest())
 	}
 	// Layers of another reference to it are there already.
 	before := names(t, filepath.Join(dir, "registry", "blobs", "sha256"))
 	resolve(t, lib, img.Pinned())
-	if diff := cmp.Diff(before, names(t, filepath.Join(dir, "registry", "blobs", "sha256"))); diff != "" || len(before) != 3 {
+	if diff := cmp.Diff(before, names(t, filepath.Join(dir, "registry", "blobs", "sha256"))); diff != "" ||
+		len(before) != 3 {
 		t.Errorf("%d layers, and (-before +after):\n%s", len(before), diff)
 	}
 }
@@ -103,7 +105,8 @@ func serve(t *testing.T, start func(http.Handler) *httptest.Server) (*fake, *htt
 	f := &fake{next: registry.New(registry.Logger(log.New(io.Discard, "", 0)))}
 	plain := httptest.NewServer(f)
 	defer plain.Close()
-	if err := remote.Write(tag(t, plain), build(t, imagetest.Archive(t, file("a", strings.Repeat("x", 100_000))))); err != nil {
+	if err := remote.Write(tag(t, plain),
+		build(t, imagetest.Archive(t, file("a", strings.Repeat("x", 100_000))))); err != nil {
 		t.Fatal(err)
 	}
 	s := start(f)
@@ -129,7 +132,8 @@ func host(s *httptest.Server) string {
 // shortRetries is a library that gives up soon.
 func shortRetries(t *testing.T) *image.Library {
 	t.Helper()
-	return image.NewLibrary(t.TempDir(), image.WithPatience(200*time.Millisecond, time.Millisecond), image.WithLimits(image.Limits{Bytes: 1 << 20}))
+	return image.NewLibrary(t.TempDir(), image.WithPatience(200*time.Millisecond, time.Millisecond),
+		image.WithLimits(image.Limits{Bytes: 1 << 20}))
 }
 
 func of(kind string, do func(w http.ResponseWriter, r *http.Request)) func(http.ResponseWriter, *http.Request) bool {
@@ -202,11 +206,19 @@ func TestRegistryRefuses(t *testing.T) {
 		{"a page", of("manifests", reply(200, "text/html", "<html>")), "", nil, "answer is not a manifest"},
 		{"other JSON", of("manifests", reply(200, "application/json", "{}")), "", nil, "answer is not an image's manifest"},
 		{"schema 1", of("manifests", reply(200, "application/vnd.docker.distribution.manifest.v1+prettyjws", "{}")), "", nil, "schema 1"},
-		{"an artifact", of("manifests", reply(200, manifestKind, `{"schemaVersion":2,"config":{"mediaType":"application/vnd.cncf.helm.config.v1+json","digest":"`+zero+`","size":2}}`)), "", nil, "not an image that can run"},
+		{
+			"an artifact",
+			of("manifests",
+				reply(200, manifestKind,
+					`{"schemaVersion":2,"config":{"mediaType":"application/vnd.cncf.helm.config.v1+json","digest":"`+zero+
+						`","size":2}}`)), "", nil, "not an image that can run",
+		},
 		{"endless manifest", of("manifests", reply(200, manifestKind, strings.Repeat(" ", 5<<20))), "", image.ErrHostile, "longer than"},
 		{"another digest", of("manifests", reply(200, manifestKind, "{}")), "/r@" + zero, image.ErrDigest, zero},
 		{"huge layers", huge(t), "", image.ErrHostile, "layers of more than"},
-		{"another architecture", of("manifests", reply(200, "application/vnd.oci.image.index.v1+json", `{"schemaVersion":2,"manifests":[{"mediaType":"`+manifestKind+`","digest":"`+zero+`","platform":{"os":"linux","architecture":"s390x"}}]}`)), "", image.ErrPlatform, "linux/s390x"},
+		{"another architecture", of("manifests", reply(200, "application/vnd.oci.image.index.v1+json",
+			`{"schemaVersion":2,"manifests":[{"mediaType":"`+manifestKind+`","digest":"`+zero+
+				`","platform":{"os":"linux","architecture":"s390x"}}]}`)), "", image.ErrPlatform, "linux/s390x"},
 		{"another layer", of("blobs", reply(200, "", "something else")), "", image.ErrDigest, ""},
 		{"cut short", of("blobs", cut), "", nil, ""},
 		{"reset", of("manifests", reset), "", nil, "EOF"},
@@ -217,7 +229,9 @@ func TestRegistryRefuses(t *testing.T) {
 		{"redirects to another service of this machine", of("manifests", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://127.0.0.1:1/x", http.StatusFound)
 		}), "", image.ErrHostile, "127.0.0.1:1, another service"},
-		{"redirects for ever", of("manifests", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }), "", nil, "redirections"},
+		{"redirects for ever", of("manifests", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, r.URL.Path, http.StatusFound)
+		}), "", nil, "redirections"},
 		{"redirects to plain HTTP", of("manifests", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://registry.example/x", http.StatusFound)
 		}), "", nil, "plain HTTP"},
@@ -230,7 +244,8 @@ func TestRegistryRefuses(t *testing.T) {
 				ref += "/r:1"
 			}
 			_, err := shortRetries(t).Resolve(t.Context(), ref)
-			if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), ref) || errors.Is(err, image.ErrForeign) {
+			if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) ||
+				!strings.Contains(err.Error(), ref) || errors.Is(err, image.ErrForeign) {
 				t.Errorf("error %v, want one that wraps %v and says %q", err, test.want, test.says)
 			}
 			if err != nil && len(err.Error()) > 1500 {
@@ -285,7 +300,8 @@ func TestRegistryTriesAgain(t *testing.T) {
 			most = 1000
 			dir := t.TempDir()
 			lib := image.NewLibrary(dir, image.WithPatience(200*time.Millisecond, time.Millisecond))
-			if _, err := lib.Resolve(t.Context(), "docker://"+host(s)+"/r:1"); err == nil || f.asked.Load() < test.asked || f.asked.Load() > 2*test.asked || test.asked == 1 && f.asked.Load() > 1 {
+			if _, err := lib.Resolve(t.Context(), "docker://"+host(s)+"/r:1"); err == nil || f.asked.Load() < test.asked ||
+				f.asked.Load() > 2*test.asked || test.asked == 1 && f.asked.Load() > 1 {
 				t.Errorf("every time: asked %d times, %v; want %d", f.asked.Load(), err, test.asked)
 			}
 			left, err := filepath.Glob(filepath.Join(dir, "registry", "blobs", "sha256", ".*"))
@@ -323,7 +339,8 @@ func TestRegistryCanceled(t *testing.T) {
 		cancel()
 		hang(w, r)
 	})
-	if _, err := image.NewLibrary(t.TempDir()).Resolve(ctx, "docker://"+host(s)+"/r:1"); !errors.Is(err, context.Canceled) {
+	if _, err := image.NewLibrary(t.TempDir()).Resolve(ctx,
+		"docker://"+host(s)+"/r:1"); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want context.Canceled", err)
 	}
 	// The failure is not kept, and what was fetched neither.
@@ -338,13 +355,15 @@ func TestRegistryCredentials(t *testing.T) {
 			f, s := serve(t, httptest.NewServer)
 			f.handle = requireAuth(s, scheme)
 			ref := "docker://" + host(s) + "/r:1"
-			if _, err := shortRetries(t).Resolve(t.Context(), ref); err == nil || !strings.Contains(err.Error(), "docker login "+host(s)) {
+			if _, err := shortRetries(t).Resolve(t.Context(), ref); err == nil ||
+				!strings.Contains(err.Error(), "docker login "+host(s)) {
 				t.Errorf("without credentials: %v, want an error that says how to log in", err)
 			}
 			write(t, fmt.Sprintf(`{"auths":{%q:{"auth":"bWU6c2VjcmV0"}}}`, host(s))) // me:secret
 			resolve(t, shortRetries(t), ref)
 			write(t, fmt.Sprintf(`{"credHelpers":{%q:"no-such-helper"}}`, host(s)))
-			if _, err := shortRetries(t).Resolve(t.Context(), ref); err == nil || !strings.Contains(err.Error(), "config.json") || !strings.Contains(err.Error(), "no-such-helper") {
+			if _, err := shortRetries(t).Resolve(t.Context(), ref); err == nil ||
+				!strings.Contains(err.Error(), "config.json") || !strings.Contains(err.Error(), "no-such-helper") {
 				t.Errorf("without its helper: %v, want an error that names it", err)
 			}
 		})
@@ -385,7 +404,9 @@ func TestRegistryVariants(t *testing.T) {
 	plain, newer := build(t, imagetest.Archive(t, file("plain", ""))), build(t, imagetest.Archive(t, file("newer", "")))
 	arch, variant := platform(), "v9"
 	index := mutate.AppendManifests(empty.Index,
-		mutate.IndexAddendum{Add: newer, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch, Variant: variant}}},
+		mutate.IndexAddendum{
+			Add: newer, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch, Variant: variant}},
+		},
 		mutate.IndexAddendum{Add: plain, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}})
 	if err := remote.WriteIndex(tag(t, s), index); err != nil {
 		t.Fatal(err)

@@ -55,7 +55,9 @@ func (l *Library) Saved(ctx context.Context, store bench.ImageSaver, owner, name
 func (l *Library) keep(file, what string, fill func(io.Writer) error) error {
 	most := 2 * l.limits.Bytes // headers and padding may be as much as small files
 	return whole(filepath.Dir(file), 0o700, func(f *os.File) (string, error) {
-		return filepath.Base(file), fill(&boundedWriter{f, most, fmt.Errorf("%w: %s is larger than %d bytes", ErrHostile, what, most)})
+		return filepath.Base(
+			file,
+		), fill(&boundedWriter{f, most, fmt.Errorf("%w: %s is larger than %d bytes", ErrHostile, what, most)})
 	})
 }
 

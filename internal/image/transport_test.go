@@ -28,7 +28,8 @@ func TestRedirections(t *testing.T) {
 		{"http://127.0.0.1:5000/v2/", "http://127.0.0.1:5000/x", false},
 		{"http://127.0.0.1:5000/v2/", "http://127.0.0.1:6000/x", true},
 	} {
-		if err := checkAddress(request(t, test.from).URL, request(t, test.to).URL); errors.Is(err, ErrHostile) != test.refused {
+		if err := checkAddress(request(t, test.from).URL,
+			request(t, test.to).URL); errors.Is(err, ErrHostile) != test.refused {
 			t.Errorf("%s → %s: %v, want refused: %v", test.from, test.to, err, test.refused)
 		}
 	}
@@ -64,7 +65,8 @@ func TestGuard(t *testing.T) {
 func TestPlainHTTP(t *testing.T) {
 	for url, refused := range map[string]bool{
 		"http://registry.example/v2/": true, "http://10.0.0.1:5000/v2/": true, "http://localhost.example/": true,
-		"http://localhost:5000/v2/": false, "http://127.0.0.1:5000/": false, "http://[::1]:5000/": false, "http://a.localhost/": false,
+		"http://localhost:5000/v2/": false, "http://127.0.0.1:5000/": false, "http://[::1]:5000/": false,
+		"http://a.localhost/":          false,
 		"https://registry.example/v2/": false,
 	} {
 		sent := false

@@ -76,8 +76,14 @@ func TestUnpack(t *testing.T) {
 		{"directory keeps what is in it", [][]entry{{file("a/b", "1")}, {dir("a"), file("a/c", "2")}}, []string{"a/", "a/b: 1", "a/c: 2"}},
 		{"directory replaces link", [][]entry{{dir("x"), symlink("a", "x")}, {dir("a"), file("a/b", "2")}}, []string{"a/", "a/b: 2", "x/"}},
 		{"file replaces link, not its target", [][]entry{{file("x", "1"), symlink("a", "x")}, {file("a", "2")}}, []string{"a: 2", "x: 1"}},
-		{"into a linked directory", [][]entry{{dir("usr/lib"), symlink("lib", "usr/lib")}, {file("lib/a", "1")}}, []string{"lib -> usr/lib", "usr/", "usr/lib/", "usr/lib/a: 1"}},
-		{"links are kept as they are", [][]entry{{symlink("a", "/etc/passwd"), symlink("b", "../../x"), symlink("c", "nowhere")}}, []string{"a -> /etc/passwd", "b -> ../../x", "c -> nowhere"}},
+		{
+			"into a linked directory",
+			[][]entry{{dir("usr/lib"), symlink("lib", "usr/lib")}, {file("lib/a", "1")}},
+			[]string{"lib -> usr/lib", "usr/", "usr/lib/", "usr/lib/a: 1"},
+		},
+		{"links are kept as they are", [][]entry{
+			{symlink("a", "/etc/passwd"), symlink("b", "../../x"), symlink("c", "nowhere")},
+		}, []string{"a -> /etc/passwd", "b -> ../../x", "c -> nowhere"}},
 		{"hard link", [][]entry{{file("a", "1"), hardlink("d/b", "./a")}}, []string{"a: 1", "d/", "d/b: 1"}},
 		{"hard link to a lower layer", [][]entry{{file("a", "1")}, {hardlink("b", "a")}}, []string{"a: 1", "b: 1"}},
 		{"upper file does not write through a hard link", [][]entry{{file("a", "1"), hardlink("b", "a")}, {file("b", "2")}}, []string{"a: 1", "b: 2"}},
@@ -257,7 +263,10 @@ func TestUnpackBomb(t *testing.T) {
 func TestUnpackModes(t *testing.T) {
 	layer := imagetest.Archive(
 		t,
-		entry{Kind: tar.TypeReg, Name: "setuid", Data: "x", Mode: 0o4755, UID: 0, GID: 7, Capability: "\x01\x00\x00\x02\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"},
+		entry{
+			Kind: tar.TypeReg, Name: "setuid", Data: "x", Mode: 0o4755, UID: 0, GID: 7,
+			Capability: "\x01\x00\x00\x02\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
+		},
 		entry{Kind: tar.TypeDir, Name: "sticky", Mode: 0o1777},
 		entry{Kind: tar.TypeDir, Name: "closed", Mode: 0o500, UID: 42},
 		file("closed/inside", "x"),
@@ -278,11 +287,15 @@ func TestUnpackModes(t *testing.T) {
 	}
 	u, g := os.Geteuid(), os.Getegid()
 	want := []string{
-		fmt.Sprintf(". drwxr-xr-x %d:%d", u, g), fmt.Sprintf("setuid -rwxr-xr-x %d:%d", u, g), fmt.Sprintf("sticky dtrwxrwxrwx %d:%d", u, g),
+		fmt.Sprintf(". drwxr-xr-x %d:%d", u, g), fmt.Sprintf("setuid -rwxr-xr-x %d:%d", u, g),
+		fmt.Sprintf("sticky dtrwxrwxrwx %d:%d", u, g),
 		fmt.Sprintf("closed drwx------ %d:%d", u, g), fmt.Sprintf("link Lrwxrwxrwx %d:%d", u, g),
 	}
 	if u == 0 {
-		want = []string{". drwxr-xr-x 0:0", "setuid urwxr-xr-x 0:7", "sticky dtrwxrwxrwx 0:0", "closed dr-x------ 42:0", "link Lrwxrwxrwx 43:0"}
+		want = []string{
+			". drwxr-xr-x 0:0", "setuid urwxr-xr-x 0:7", "sticky dtrwxrwxrwx 0:0",
+			"closed dr-x------ 42:0", "link Lrwxrwxrwx 43:0",
+		}
 		var value [32]byte
 		if n, err := syscall.Getxattr(filepath.Join(dir, "setuid"), "security.capability", value[:]); err != nil || n != 20 {
 			t.Errorf("capability of %d bytes, %v, want 20", n, err)
@@ -393,8 +406,12 @@ func TestRootfsVerifiesLayers(t *testing.T) {
 
 // No archive whatever changes anything outside the directory it is unpacked to.
 func FuzzRootfs(f *testing.F) {
-	f.Add(imagetest.Archive(f, dir("a"), file("a/b", "x"), symlink("l", "../.."), hardlink("h", "a/b"), file(".wh.x", ""), file("a/.wh..wh..opq", "")))
-	f.Add(imagetest.Archive(f, symlink("l", ".."), symlink("m", "l/.."), file("m/canary", "evil"), file("../../canary", "evil")))
+	f.Add(imagetest.Archive(f, dir("a"), file("a/b", "x"), symlink("l", "../.."), hardlink("h", "a/b"), file(".wh.x", ""),
+		file("a/.wh..wh..opq", "")))
+	f.Add(
+		imagetest.Archive(f, symlink("l", ".."), symlink("m", "l/.."), file("m/canary", "evil"),
+			file("../../canary", "evil")),
+	)
 	f.Add(gzipped(f, imagetest.Archive(f, file("a", "x"))))
 	f.Add([]byte("no archive"))
 	f.Fuzz(func(t *testing.T, layer []byte) {

@@ -45,7 +45,9 @@ func (i *Image) Walk(ctx context.Context, visit func(e Entry, content io.Reader)
 }
 
 // walk implements Walk. It returns the size of all files in bytes.
-func walk(ctx context.Context, layers []layer, limits Limits, visit func(Entry, io.Reader) error) (written int64, err error) {
+func walk(
+	ctx context.Context, layers []layer, limits Limits, visit func(Entry, io.Reader) error,
+) (written int64, err error) {
 	w := &walker{limits: limits, visit: visit}
 	for n, l := range layers {
 		if err := w.layer(ctx, n, l); err != nil {

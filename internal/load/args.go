@@ -85,7 +85,9 @@ func (a *Args) Bytes(key, otherwise string, least, most int64) int64 {
 	text := a.Text(key, otherwise)
 	n, err := unit.ParseBytes(text)
 	if err != nil || n < least || n > most {
-		a.fail(key, text, fmt.Sprintf("a size from %s to %s, such as 64MiB", unit.Format(float64(least), unit.Bytes), unit.Format(float64(most), unit.Bytes)))
+		a.fail(key, text,
+			fmt.Sprintf("a size from %s to %s, such as 64MiB", unit.Format(float64(least), unit.Bytes),
+				unit.Format(float64(most), unit.Bytes)))
 	}
 	return n
 }

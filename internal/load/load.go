@@ -41,7 +41,9 @@ type Report struct {
 
 // NewReport returns an empty report of the named load.
 func NewReport(name string) *Report {
-	return &Report{Load: name, Values: map[string]float64{}, Distributions: map[string]Distribution{}, Facts: map[string]string{}}
+	return &Report{
+		Load: name, Values: map[string]float64{}, Distributions: map[string]Distribution{}, Facts: map[string]string{},
+	}
 }
 
 // Line returns the report as a line of output, with its newline.

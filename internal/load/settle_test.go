@@ -45,7 +45,8 @@ func TestSettle(t *testing.T) {
 		}
 	}
 	windows := 0
-	settleUntil(10*window, func() (time.Duration, int) { return 0, 0 }, func(d time.Duration) time.Duration { windows++; return d })
+	settleUntil(10*window, func() (time.Duration, int) { return 0, 0 },
+		func(d time.Duration) time.Duration { windows++; return d })
 	if windows != 1 {
 		t.Errorf("waited for %d windows where nothing is known, want 1", windows)
 	}
@@ -56,7 +57,10 @@ func TestParseIdle(t *testing.T) {
 	if sum, cpus := parseIdle([]byte(text)); sum != 3050*time.Millisecond || cpus != 2 {
 		t.Errorf("%v on %d CPUs", sum, cpus)
 	}
-	for _, bad := range []string{"", "cpu\n", "cpu  a b c d e f\n", "intr 1\n", "cpu 1 2 3 99999999999999999999999 5\n", "cpu  0 0 0 0 0 0\ncpu0 0 0 0 0 0 0\n"} {
+	for _, bad := range []string{
+		"", "cpu\n", "cpu  a b c d e f\n", "intr 1\n", "cpu 1 2 3 99999999999999999999999 5\n",
+		"cpu  0 0 0 0 0 0\ncpu0 0 0 0 0 0 0\n",
+	} {
 		if sum, cpus := parseIdle([]byte(bad)); sum != 0 || cpus != 0 {
 			t.Errorf("%q: %v on %d CPUs", bad, sum, cpus)
 		}

@@ -79,8 +79,10 @@ func TestConformance(t *testing.T) {
 			Unsupported: append(enginetest.OwnNetworks(),
 				enginetest.NetworkNone, enginetest.BindMount, enginetest.TmpfsMount,
 				enginetest.CPUQuota, enginetest.CPUSet, enginetest.MemoryLimit, enginetest.PidsLimit,
-				enginetest.ReadOnlyRoot, enginetest.NoNewPrivileges, enginetest.SeccompDocker, enginetest.UserNS, enginetest.Privileged,
-				enginetest.Layer, enginetest.AnyImage, enginetest.StorageLayer, enginetest.StorageVolume, enginetest.StorageBind, enginetest.StorageTmpfs, enginetest.ForeignData,
+				enginetest.ReadOnlyRoot, enginetest.NoNewPrivileges, enginetest.SeccompDocker,
+				enginetest.UserNS, enginetest.Privileged,
+				enginetest.Layer, enginetest.AnyImage, enginetest.StorageLayer, enginetest.StorageVolume, enginetest.StorageBind,
+				enginetest.StorageTmpfs, enginetest.ForeignData,
 			),
 		})
 	})
@@ -90,7 +92,8 @@ func TestConformance(t *testing.T) {
 		enginetest.Run(t, enginetest.Options{
 			Open: remoteEngine(localRunc), Remote: true,
 			Unsupported: append(enginetest.BareNetworks(),
-				enginetest.StorageLayer, enginetest.StorageVolume, enginetest.StorageBind, enginetest.StorageTmpfs, enginetest.ForeignData),
+				enginetest.StorageLayer, enginetest.StorageVolume, enginetest.StorageBind,
+				enginetest.StorageTmpfs, enginetest.ForeignData),
 		})
 	})
 }

@@ -27,12 +27,16 @@ func (s *session) operations() map[string]operation {
 			}
 			return nil, e.Prepare(ctx, spec)
 		}),
-		OpClose:   s.withEngine(func(ctx context.Context, e bench.Engine, _ Request) (any, error) { return nil, e.Close(ctx) }),
+		OpClose: s.withEngine(func(ctx context.Context, e bench.Engine, _ Request) (any, error) {
+			return nil, e.Close(ctx)
+		}),
 		OpCreate:  func(ctx context.Context, r Request) (any, error) { return s.create(ctx, r) },
 		OpRemove:  func(ctx context.Context, r Request) (any, error) { return nil, s.remove(ctx, r.Container) },
 		OpInspect: s.withContainer(func(ctx context.Context, c *container, _ Request) (any, error) { return c.inspect(ctx) }),
-		OpStart:   s.withContainer(func(ctx context.Context, c *container, _ Request) (any, error) { return nil, c.start(ctx) }),
-		OpWait:    s.withContainer(func(ctx context.Context, c *container, _ Request) (any, error) { return c.wait(ctx) }),
+		OpStart: s.withContainer(func(ctx context.Context, c *container, _ Request) (any, error) {
+			return nil, c.start(ctx)
+		}),
+		OpWait: s.withContainer(func(ctx context.Context, c *container, _ Request) (any, error) { return c.wait(ctx) }),
 		OpAddress: s.withContainer(func(ctx context.Context, c *container, r Request) (any, error) {
 			return c.address(ctx, s.publishedPort(r.Port))
 		}),

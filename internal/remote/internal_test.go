@@ -82,7 +82,9 @@ func TestToken(t *testing.T) {
 	if text, err := json.Marshal(Target{Token: made}); err != nil || bytes.Contains(text, []byte(made.Reveal())) {
 		t.Errorf("as JSON: %s, %v", text, err)
 	}
-	for _, bad := range []string{"", "  ", "short", strings.Repeat("x", 300), strings.Repeat("x", 30) + " y", strings.Repeat("ü", 30)} {
+	for _, bad := range []string{
+		"", "  ", "short", strings.Repeat("x", 300), strings.Repeat("x", 30) + " y", strings.Repeat("ü", 30),
+	} {
 		if _, err := ParseToken(bad); err == nil {
 			t.Errorf("%.40q is taken for a token", bad)
 		} else if len(bad) > 2 && strings.Contains(err.Error(), bad) {
@@ -146,7 +148,11 @@ func TestDoor(t *testing.T) {
 // Ports are published where the client has come, and nowhere else.
 func TestPublishedAddress(t *testing.T) {
 	s := &session{local: netip.MustParseAddr("192.0.2.1")}
-	asked := bench.Spec{Network: "bridge", Reach: bench.ReachPublished, Ports: []bench.Port{{Container: 80, Protocol: "tcp", Address: "0.0.0.0"}}}
+	asked := bench.Spec{
+		Network: "bridge", Reach: bench.ReachPublished, Ports: []bench.Port{
+			{Container: 80, Protocol: "tcp", Address: "0.0.0.0"},
+		},
+	}
 	got, err := s.permitted(asked)
 	if err != nil {
 		t.Fatal(err)

@@ -120,7 +120,8 @@ func makeOne(t *testing.T, s *remote.Session, number uint64) {
 	t.Helper()
 	var id string
 	r := remote.Request{Engine: "fake", Container: number, Spec: hold()}
-	if err := errors.Join(s.Call(t.Context(), remote.OpCreate, r, &id), s.Call(t.Context(), remote.OpStart, r, nil)); err != nil {
+	if err := errors.Join(s.Call(t.Context(), remote.OpCreate, r, &id),
+		s.Call(t.Context(), remote.OpStart, r, nil)); err != nil {
 		t.Fatal(err)
 	}
 	if id == "" {
@@ -181,9 +182,12 @@ func TestSessionEnds(t *testing.T) {
 // A container that is removed before it is made, or while it is, is not left.
 func TestRemoveOvertakesCreate(t *testing.T) {
 	began := make(chan struct{})
-	l := newTestServer(t, enginetest.FakeConfig{Takes: map[enginetest.Op]time.Duration{enginetest.OpCreate: enginetest.Forever}}, func(c *remote.Config) {
-		c.Permit = func(bench.Spec) error { close(began); return nil }
-	})
+	l := newTestServer(t,
+		enginetest.FakeConfig{
+			Takes: map[enginetest.Op]time.Duration{enginetest.OpCreate: enginetest.Forever},
+		}, func(c *remote.Config) {
+			c.Permit = func(bench.Spec) error { close(began); return nil }
+		})
 	s := l.dial(t)
 	created := make(chan error, 1)
 	go func() {
@@ -257,7 +261,8 @@ func TestContainersBounded(t *testing.T) {
 	makeOne(t, s, 1)
 	makeOne(t, s, 2)
 	third := remote.Request{Engine: "fake", Container: 3, Spec: hold()}
-	if err := s.Call(t.Context(), remote.OpCreate, third, nil); err == nil || !strings.Contains(err.Error(), "at most 2 containers") {
+	if err := s.Call(t.Context(), remote.OpCreate, third, nil); err == nil ||
+		!strings.Contains(err.Error(), "at most 2 containers") {
 		t.Errorf("the third container of two: %v", err)
 	}
 	if err := s.Call(t.Context(), remote.OpRemove, remote.Request{Container: 1}, nil); err != nil {

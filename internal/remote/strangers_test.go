@@ -60,7 +60,8 @@ func TestRefused(t *testing.T) {
 					t.Errorf("Dial = %v, which lacks %q", err, part)
 				}
 			}
-			if strings.Contains(err.Error(), target.Token.Reveal()) || l.logged(target.Token.Reveal()) || l.logged(l.target.Token.Reveal()) {
+			if strings.Contains(err.Error(), target.Token.Reveal()) || l.logged(target.Token.Reveal()) ||
+				l.logged(l.target.Token.Reveal()) {
 				t.Error("a token is in an error or in the log")
 			}
 		})
@@ -97,7 +98,8 @@ func TestImpostor(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2"}})
+			listener, err := tls.Listen("tcp", "127.0.0.1:0",
+				&tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,7 +114,8 @@ func TestImpostor(t *testing.T) {
 				defer func() { _ = conn.Close() }()
 				pretend(t, conn.(*tls.Conn))
 			}()
-			s, err := remote.Dial(t.Context(), remote.Target{Address: listener.Addr().String(), Token: l.target.Token, Version: "v1"})
+			s, err := remote.Dial(t.Context(),
+				remote.Target{Address: listener.Addr().String(), Token: l.target.Token, Version: "v1"})
 			if err == nil {
 				t.Error("the session begins", s.Close())
 			} else if !errors.Is(err, remote.ErrToken) {
@@ -188,7 +191,8 @@ func TestStrangers(t *testing.T) {
 		strangers = append(strangers, c)
 	}
 	// An old TLS is refused.
-	if c, err := tls.Dial("tcp", l.address, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}); err == nil {
+	if c, err := tls.Dial("tcp", l.address,
+		&tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}); err == nil {
 		t.Error("TLS 1.2 is spoken", c.Close())
 	}
 	until(t, "room at the door", func() bool {

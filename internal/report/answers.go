@@ -55,7 +55,8 @@ func answer(m *Metric, base, other *Row) string {
 		return name + " has no value; " + plain.Line(base.Cell) + " has " + m.scale().text(base.Median)
 	case e.Estimate == nil: // they have no value in the same block, or none that has a ratio
 		in := m.scale()
-		return fmt.Sprintf("%s and %s cannot be compared in any block: %s against %s", name, plain.Line(base.Cell), in.text(other.Median), in.text(base.Median))
+		return fmt.Sprintf("%s and %s cannot be compared in any block: %s against %s",
+			name, plain.Line(base.Cell), in.text(other.Median), in.text(base.Median))
 	}
 	effect := effectText(e, m.scale())
 	by := strings.TrimSpace(effect[0] + " " + effect[1])

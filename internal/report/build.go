@@ -41,13 +41,18 @@ func New(r *analysis.Result) *Document {
 		})
 	}
 	for _, w := range r.DataPaths {
-		d.DataPaths = append(d.DataPaths, DataPath{Cell: cells[w.Cell].Name, Condition: cells[w.Cell].Condition, Path: append([]string{}, w.Path...), Data: w.Data})
+		d.DataPaths = append(d.DataPaths,
+			DataPath{
+				Cell: cells[w.Cell].Name, Condition: cells[w.Cell].Condition, Path: append([]string{}, w.Path...), Data: w.Data,
+			})
 	}
 	for _, w := range r.Warnings {
 		d.Warned = append(d.Warned, newWarn(cells, w))
 	}
 	d.find()
-	d.Trust = &Trust{Level: r.Trust.Level, Codes: append([]string{}, r.Trust.Codes...), Pairs: r.Trust.Pairs, Needed: r.Trust.Needed}
+	d.Trust = &Trust{
+		Level: r.Trust.Level, Codes: append([]string{}, r.Trust.Codes...), Pairs: r.Trust.Pairs, Needed: r.Trust.Needed,
+	}
 	d.sayRun(r)
 	d.sayScreen(r)
 	return d
@@ -56,8 +61,9 @@ func New(r *analysis.Result) *Document {
 // newRun describes a run as far as its header and end do.
 func newRun(h *bench.Header, end *bench.End) Run {
 	r := Run{
-		ID: h.ID, Name: h.Name, Notes: newNotes(h.Remarks), Tool: h.Tool, Began: h.Began.UTC(), Experiment: h.Plan.Name, Workload: h.Plan.Workload,
-		Seed: h.Plan.Seed, Precision: h.Plan.Precision, Margins: h.Plan.Margins, Stopped: "incomplete",
+		ID: h.ID, Name: h.Name, Notes: newNotes(h.Remarks), Tool: h.Tool, Began: h.Began.UTC(), Experiment: h.Plan.Name,
+		Workload: h.Plan.Workload,
+		Seed:     h.Plan.Seed, Precision: h.Plan.Precision, Margins: h.Plan.Margins, Stopped: "incomplete",
 		Host: h.Host, Engines: h.Engines, Labels: h.Plan.Labels, Programs: programs(h.Plan.Cells),
 	}
 	if r.Engines == nil {
@@ -78,7 +84,8 @@ func newRun(h *bench.Header, end *bench.End) Run {
 // describe begins a Metric.
 func describe(m bench.Metric, smallest float64) Metric {
 	return Metric{
-		Name: m.Name, Title: m.Title, Unit: m.Unit, Better: m.Better, Role: m.Role, Scale: m.Scale, Doc: m.Doc, Smallest: smallest,
+		Name: m.Name, Title: m.Title, Unit: m.Unit, Better: m.Better, Role: m.Role, Scale: m.Scale,
+		Doc: m.Doc, Smallest: smallest,
 	}
 }
 
@@ -137,7 +144,9 @@ func number(v float64) *float64 {
 }
 
 func newWarn(cells []bench.Cell, w bench.Warning) Warning {
-	out := Warning{Code: w.Code, Text: w.Text, Hint: w.Hint, Metric: w.Metric, Cells: []string{}, Also: append([]string{}, w.Also...)}
+	out := Warning{
+		Code: w.Code, Text: w.Text, Hint: w.Hint, Metric: w.Metric, Cells: []string{}, Also: append([]string{}, w.Also...),
+	}
 	for _, c := range w.Cells {
 		if c >= 0 && c < len(cells) { // those of the header come from a file
 			out.Cells = append(out.Cells, analysis.CellName(&cells[c]))
@@ -150,7 +159,8 @@ func newWarn(cells []bench.Cell, w bench.Warning) Warning {
 func NewComparison(c *analysis.Contrast) *Document {
 	d := &Document{
 		Report: Version, Kind: Comparison, Unit: "run",
-		Metrics: []Metric{}, Reasons: []Reason{}, Failed: []Failure{}, Warned: []Warning{}, DataPaths: []DataPath{}, Differences: []Difference{},
+		Metrics: []Metric{}, Reasons: []Reason{}, Failed: []Failure{}, Warned: []Warning{}, DataPaths: []DataPath{},
+		Differences: []Difference{},
 	}
 	for _, g := range c.Groups {
 		group := Group{Name: g.Name}

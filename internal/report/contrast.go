@@ -67,8 +67,10 @@ func groupLetter(i int) string {
 func runHead(letter string, r *Run) []string {
 	wall := time.Duration(r.Wall * float64(time.Second)).Round(100 * time.Millisecond)
 	return []string{
-		letter + ": " + plain.Line(r.ID), plain.Line(r.Experiment), plain.Line(r.Host.Hostname), plain.Line("Linux " + r.Host.Kernel),
-		fmt.Sprintf("%s in %s", unit.FormatCount(r.Blocks, "block"), unit.FormatDuration(wall)), r.Began.Format(time.DateOnly),
+		letter + ": " + plain.Line(r.ID), plain.Line(r.Experiment), plain.Line(r.Host.Hostname),
+		plain.Line("Linux " + r.Host.Kernel),
+		fmt.Sprintf("%s in %s", unit.FormatCount(r.Blocks, "block"), unit.FormatDuration(wall)),
+		r.Began.Format(time.DateOnly),
 	}
 }
 

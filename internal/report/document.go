@@ -29,15 +29,17 @@ const (
 
 // A Document is everything that a report says.
 type Document struct {
-	Report      int          `json:"report"`          // Version
-	Kind        Kind         `json:"kind"`            // what it is about
-	Unit        string       `json:"unit"`            // what is one value: "trial" or, in a comparison, "run"
-	Runs        []Run        `json:"runs"`            // one, or those that are compared
-	Groups      []Group      `json:"groups"`          // of a comparison; null for one run
-	Metrics     []Metric     `json:"metrics"`         // primary ones first
-	Reasons     []Reason     `json:"reasons"`         // counters that differ; a correlation, not a proof of a cause
-	Failed      []Failure    `json:"failures"`        // trials, or parts of them, that did not succeed; they are in no value
-	DataPaths   []DataPath   `json:"ways"`            // how cells were reached and what their data lay on; those without either left out
+	Report  int      `json:"report"`  // Version
+	Kind    Kind     `json:"kind"`    // what it is about
+	Unit    string   `json:"unit"`    // what is one value: "trial" or, in a comparison, "run"
+	Runs    []Run    `json:"runs"`    // one, or those that are compared
+	Groups  []Group  `json:"groups"`  // of a comparison; null for one run
+	Metrics []Metric `json:"metrics"` // primary ones first
+	Reasons []Reason `json:"reasons"` // counters that differ; a correlation, not a proof of a cause
+	// trials, or parts of them, that did not succeed; they are in no value
+	Failed []Failure `json:"failures"`
+	// how cells were reached and what their data lay on; those without either left out
+	DataPaths   []DataPath   `json:"ways"`
 	Warned      []Warning    `json:"warnings"`        // what the reader must know
 	Differences []Difference `json:"differences"`     // what is not the same in all runs of a comparison
 	Trust       *Trust       `json:"trust,omitempty"` // of one run
@@ -47,28 +49,31 @@ type Document struct {
 
 // A Run is one of the runs that a report is about.
 type Run struct {
-	ID          string             `json:"id"`
-	Name        string             `json:"name"` // that its user gave it; empty where it has none
-	Tool        string             `json:"tool"`
-	Began       time.Time          `json:"began"`
-	Experiment  string             `json:"experiment"`
-	Workload    string             `json:"workload"`
-	Seed        uint64             `json:"seed,string"`
-	Stopped     string             `json:"stopped"`      // a bench.StopReason, "incomplete", or "running"
-	Blocks      int                `json:"blocks"`       // that count
-	Wall        float64            `json:"wall_seconds"` // from first to last trial, pauses left out
-	Precision   float64            `json:"precision"`    // that was asked for, as a ratio; 0 = none
-	Margins     []bench.Margin     `json:"margins"`      // the metrics of which another one was asked for, as in the record format
-	Trials      Trials             `json:"trials"`       // by outcome
-	Resumptions int                `json:"resumptions"`  // times that it was taken up again
-	Looks       int                `json:"looks"`        // 1, and one more each time that it was extended after it had ended
-	LookLevel   float64            `json:"look_level"`   // what the tests of its last look may spend of 5 %: 0.04 = 4 %
-	Host        bench.HostFacts    `json:"host"`         // as in the record format
-	Engines     []bench.EngineInfo `json:"engines"`      // as in the record format
-	Labels      []bench.Label      `json:"labels"`       // the user's own
-	Notes       []bench.Remark     `json:"notes"`        // that people wrote on it
-	Programs    []string           `json:"programs"`     // of the host that measured in every cell, in place of what is built in: "fio" or, of a part, "disk fio"
-	Overhead    *bench.Overhead    `json:"overhead"`     // of tare itself; null where the run is incomplete
+	ID         string    `json:"id"`
+	Name       string    `json:"name"` // that its user gave it; empty where it has none
+	Tool       string    `json:"tool"`
+	Began      time.Time `json:"began"`
+	Experiment string    `json:"experiment"`
+	Workload   string    `json:"workload"`
+	Seed       uint64    `json:"seed,string"`
+	Stopped    string    `json:"stopped"`      // a bench.StopReason, "incomplete", or "running"
+	Blocks     int       `json:"blocks"`       // that count
+	Wall       float64   `json:"wall_seconds"` // from first to last trial, pauses left out
+	Precision  float64   `json:"precision"`    // that was asked for, as a ratio; 0 = none
+	// the metrics of which another one was asked for, as in the record format
+	Margins     []bench.Margin `json:"margins"`
+	Trials      Trials         `json:"trials"`      // by outcome
+	Resumptions int            `json:"resumptions"` // times that it was taken up again
+	// 1, and one more each time that it was extended after it had ended
+	Looks     int                `json:"looks"`
+	LookLevel float64            `json:"look_level"` // what the tests of its last look may spend of 5 %: 0.04 = 4 %
+	Host      bench.HostFacts    `json:"host"`       // as in the record format
+	Engines   []bench.EngineInfo `json:"engines"`    // as in the record format
+	Labels    []bench.Label      `json:"labels"`     // the user's own
+	Notes     []bench.Remark     `json:"notes"`      // that people wrote on it
+	// of the host that measured in every cell, in place of what is built in: "fio" or, of a part, "disk fio"
+	Programs []string        `json:"programs"`
+	Overhead *bench.Overhead `json:"overhead"` // of tare itself; null where the run is incomplete
 }
 
 // Trials counts trials by outcome.
@@ -91,16 +96,17 @@ type Group struct {
 
 // A Metric is one metric and all that is said about it.
 type Metric struct {
-	Name       string          `json:"name"`
-	Title      string          `json:"title"`
-	Unit       string          `json:"unit"`
-	Better     bench.Direction `json:"better"`
-	Role       bench.Role      `json:"role"` // in this plan
-	Scale      bench.Scale     `json:"scale"`
-	Doc        string          `json:"doc"`
-	Smallest   float64         `json:"smallest"` // the smallest difference that matters, if given, as a ratio: 0.05 = ±5 %; 0 = not given
-	Conditions []Condition     `json:"conditions"`
-	Summary    *Condition      `json:"summary"` // over all conditions; null where there is only one, and in a comparison
+	Name   string          `json:"name"`
+	Title  string          `json:"title"`
+	Unit   string          `json:"unit"`
+	Better bench.Direction `json:"better"`
+	Role   bench.Role      `json:"role"` // in this plan
+	Scale  bench.Scale     `json:"scale"`
+	Doc    string          `json:"doc"`
+	// the smallest difference that matters, if given, as a ratio: 0.05 = ±5 %; 0 = not given
+	Smallest   float64     `json:"smallest"`
+	Conditions []Condition `json:"conditions"`
+	Summary    *Condition  `json:"summary"` // over all conditions; null where there is only one, and in a comparison
 }
 
 // A Condition is the values under one condition.

@@ -187,12 +187,15 @@ func (m *Metric) amount(e *Effect, in scale) Finding {
 		word, tone := m.word(*e.Estimate > 0)
 		s, a, b := in.difference(*e.Estimate, low, high), math.Abs(low), math.Abs(high)
 		return Finding{
-			Differs, s.Format(math.Abs(*e.Estimate)) + " " + word + " (" + s.Number(min(a, b)) + "–" + s.Number(max(a, b)) + ")", tone,
+			Differs, s.Format(math.Abs(*e.Estimate)) + " " + word + " (" + s.Number(min(a, b)) + "–" + s.Number(max(a, b)) +
+				")", tone,
 		}
 	}
 	if low > 0 || high < 0 {
 		s := in.difference(low, high)
-		return Finding{Unconfirmed, withSign(s.Number(low)) + " to " + withSign(s.Format(high)) + ", not confirmed", Uncertain}
+		return Finding{
+			Unconfirmed, withSign(s.Number(low)) + " to " + withSign(s.Format(high)) + ", not confirmed", Uncertain,
+		}
 	}
 	return m.limited(max(high, 0), max(-low, 0), math.Inf(1), format)
 }

@@ -46,13 +46,16 @@ func TestFinding(t *testing.T) {
 		{errs, -1, 0, 3, analysis.Unclear, 0, "at most 3 more"},
 		{errs, 0, 0, 0, analysis.Same, 0, "same (±0)"},
 	} {
-		e := &Effect{Scale: tt.metric.Scale, Pairs: 20, Low: &tt.low, Estimate: &tt.estimate, High: &tt.high, Verdict: string(tt.verdict)}
+		e := &Effect{
+			Scale: tt.metric.Scale, Pairs: 20, Low: &tt.low, Estimate: &tt.estimate, High: &tt.high, Verdict: string(tt.verdict),
+		}
 		if tt.shift != 0 {
 			e.Shift = &Shift{Estimate: tt.shift}
 		}
 		one := 1.0
 		value := map[string]float64{"s": 0.001, "1/s": 40}[tt.metric.Unit]
-		got := tt.metric.finding(&Row{N: 20}, &Row{N: 20, Median: &one, Effect: e}, newScale(unitName(tt.metric.Unit), []*float64{&value}))
+		got := tt.metric.finding(&Row{N: 20}, &Row{N: 20, Median: &one, Effect: e},
+			newScale(unitName(tt.metric.Unit), []*float64{&value}))
 		if got.Text != tt.want {
 			t.Errorf("[%v, %v, %v] %s: %q, want %q", tt.low, tt.estimate, tt.high, tt.verdict, got.Text, tt.want)
 		}

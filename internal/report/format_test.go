@@ -51,11 +51,15 @@ func TestFieldsAreDocumented(t *testing.T) {
 	d := report.Document{
 		Trust: &report.Trust{}, Next: make([]report.Step, 1),
 		Runs: make([]report.Run, 1), Groups: make([]report.Group, 1), Reasons: make([]report.Reason, 1),
-		Failed: []report.Failure{{Part: "disk"}}, Warned: make([]report.Warning, 1), Differences: make([]report.Difference, 1),
+		Failed: []report.Failure{{Part: "disk"}}, Warned: make([]report.Warning, 1),
+		Differences: make([]report.Difference, 1),
 	}
 	for section, v := range map[string]any{
-		"The report": d, "A run": d.Runs[0], "A group": d.Groups[0], "A metric": report.Metric{}, "A condition": report.Condition{},
-		"A row": report.Row{InRun: &report.InRun{}, Finding: &report.Finding{}}, "A finding": report.Finding{}, "Trust": report.Trust{}, "A step": report.Step{}, "A row in its runs": report.InRun{}, "An effect": report.Effect{Shift: &report.Shift{}}, "A reason": d.Reasons[0], "A failure": d.Failed[0],
+		"The report": d, "A run": d.Runs[0], "A group": d.Groups[0], "A metric": report.Metric{},
+		"A condition": report.Condition{},
+		"A row":       report.Row{InRun: &report.InRun{}, Finding: &report.Finding{}}, "A finding": report.Finding{},
+		"Trust": report.Trust{}, "A step": report.Step{}, "A row in its runs": report.InRun{},
+		"An effect": report.Effect{Shift: &report.Shift{}}, "A reason": d.Reasons[0], "A failure": d.Failed[0],
 		"A difference": d.Differences[0], "A warning": d.Warned[0],
 	} {
 		b, err := json.Marshal(v)
@@ -146,7 +150,8 @@ func TestCSVIsRead(t *testing.T) {
 		}
 		for _, row := range rows {
 			for _, field := range row {
-				if _, err := strconv.ParseFloat(field, 64); err != nil && field != "" && strings.ContainsRune("=+-@\t\r", rune(field[0])) {
+				if _, err := strconv.ParseFloat(field, 64); err != nil && field != "" &&
+					strings.ContainsRune("=+-@\t\r", rune(field[0])) {
 					t.Errorf("%s: %q would be a formula", s.name, field)
 				}
 			}

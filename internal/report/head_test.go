@@ -57,10 +57,14 @@ func TestStopped(t *testing.T) {
 // What was said of one metric in other words, or of one that does not decide, is no
 // reason to keep silent how precise a run became.
 func TestPrecise(t *testing.T) {
-	metrics := []bench.Metric{{Name: "total", Role: bench.Primary}, {Name: "start", Role: bench.Primary}, {Name: "exit", Role: bench.Detail}}
+	metrics := []bench.Metric{
+		{Name: "total", Role: bench.Primary}, {Name: "start", Role: bench.Primary}, {Name: "exit", Role: bench.Detail},
+	}
 	for want, margins := range map[string][][]bench.Margin{
-		"stopped: ±3 % reached": {nil, {{Metric: "total", Smallest: 0.06, Precision: 0.03}}, {{Metric: "exit",
-			Precision: 0.5}}},
+		"stopped: ±3 % reached": {nil, {{Metric: "total", Smallest: 0.06, Precision: 0.03}}, {{
+			Metric:    "exit",
+			Precision: 0.5,
+		}}},
 		"stopped: every metric precise enough": {{{Metric: "total", Precision: 0.05}}},
 	} {
 		for _, m := range margins {

@@ -68,7 +68,8 @@ func (d *Document) note(all []bench.Warning) *markIndex {
 	mark := 0
 	for _, w := range all {
 		n := Note{Text: plain.Line(w.Text), Hint: plain.Line(w.Hint)}
-		about := slices.DeleteFunc(append([]string{w.Metric}, w.Also...), func(name string) bool { return name != "" && !shown.metric[name] })
+		about := slices.DeleteFunc(append([]string{w.Metric}, w.Also...),
+			func(name string) bool { return name != "" && !shown.metric[name] })
 		cells := slices.DeleteFunc(slices.Clone(w.Cells), func(c int) bool { return !shown.cell[c] })
 		switch {
 		case len(about) == 0:

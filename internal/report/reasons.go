@@ -132,6 +132,7 @@ func (d *Document) sayFailures() {
 		if f.Reason != "" {
 			what += ": " + f.Reason
 		}
-		d.View.Failures = append(d.View.Failures, Line{Name: plain.Line(qualifiedName(f.Cell, f.Condition)), Text: []string{plain.Line(what)}})
+		d.View.Failures = append(d.View.Failures,
+			Line{Name: plain.Line(qualifiedName(f.Cell, f.Condition)), Text: []string{plain.Line(what)}})
 	}
 }

@@ -67,7 +67,9 @@ func TestOneUnitInARow(t *testing.T) {
 		Seed: 1, Blocks: 8, Cells: []analysistest.Cell{{Name: "a"}, {Name: "b"}},
 		Conditions: []string{"x=1", "x=2", "x=3"}, Metrics: metrics,
 	})
-	base, more := map[string]float64{"x=1": 495e-6, "x=2": 5.08e-3, "x=3": 2}, map[string]float64{"x=1": 245e-6, "x=2": 3.093e-3, "x=3": 7e-6}
+	base, more := map[string]float64{
+		"x=1": 495e-6, "x=2": 5.08e-3, "x=3": 2,
+	}, map[string]float64{"x=1": 245e-6, "x=2": 3.093e-3, "x=3": 7e-6}
 	for i := range run.Samples {
 		s := &run.Samples[i]
 		c := run.Header.Plan.Cells[s.Trial.Cell]

@@ -109,7 +109,9 @@ func precise() *bench.Run {
 
 func same() *bench.Run {
 	return analysistest.Run(analysistest.Shape{
-		Seed: 5, Blocks: 200, Cells: []analysistest.Cell{{Name: "docker"}, {Name: "docker again"}, {Name: "podman", Factor: 1.05}, {Name: "unsure", Factor: 1.009}},
+		Seed: 5, Blocks: 200, Cells: []analysistest.Cell{
+			{Name: "docker"}, {Name: "docker again"}, {Name: "podman", Factor: 1.05}, {Name: "unsure", Factor: 1.009},
+		},
 		Noise: func(r *rand.Rand) float64 { return 0.02 * r.NormFloat64() },
 	})
 }
@@ -122,7 +124,9 @@ func margins(seed uint64) *bench.Run {
 		Noise: func(r *rand.Rand) float64 { return 0.05 * r.NormFloat64() },
 	})
 	run.Header.Plan.Precision = 0.03
-	run.Header.Plan.Margins = []bench.Margin{{Metric: "total", Smallest: 0.1, Precision: 0.05}, {Metric: "create", Smallest: 0.125, Precision: 0.0625}}
+	run.Header.Plan.Margins = []bench.Margin{
+		{Metric: "total", Smallest: 0.1, Precision: 0.05}, {Metric: "create", Smallest: 0.125, Precision: 0.0625},
+	}
 	run.End.Reason = bench.StopPrecision
 	return run
 }
@@ -131,7 +135,9 @@ func margins(seed uint64) *bench.Run {
 // block to block than the cells do.
 func away() *bench.Run {
 	run := analysistest.Run(analysistest.Shape{
-		Seed: 61, Blocks: 40, Cells: []analysistest.Cell{{Name: "native"}, {Name: "docker host", Factor: 1.001}, {Name: "docker published", Factor: 1.02}},
+		Seed: 61, Blocks: 40, Cells: []analysistest.Cell{
+			{Name: "native"}, {Name: "docker host", Factor: 1.001}, {Name: "docker published", Factor: 1.02},
+		},
 		Metrics: []bench.Metric{
 			{Name: "rtt.p50", Title: "round trip, median", Unit: "s", Better: bench.Lower, Role: bench.Primary, Scale: bench.Ratio, Doc: "From one event to another."},
 			{Name: "rtt.lost", Title: "lost requests", Unit: "1", Better: bench.Lower, Role: bench.Detail, Scale: bench.Difference, Doc: "How many there were."},
@@ -140,7 +146,10 @@ func away() *bench.Run {
 		Block: func(r *rand.Rand, _ int) float64 { return 0.1 * r.NormFloat64() },
 	})
 	there := &bench.Away{
-		Host:    bench.HostFacts{Hostname: "far", OS: "Ubuntu 24.04 LTS", Kernel: "6.8.0-40-generic", CPU: "AMD EPYC 7B13", CPUs: 8, Memory: 32 << 30, Cgroup: "v2"},
+		Host: bench.HostFacts{
+			Hostname: "far", OS: "Ubuntu 24.04 LTS", Kernel: "6.8.0-40-generic", CPU: "AMD EPYC 7B13", CPUs: 8,
+			Memory: 32 << 30, Cgroup: "v2",
+		},
 		Address: "192.0.2.7", RoundTrip: 23400 * time.Microsecond,
 	}
 	run.Header.Engines = []bench.EngineInfo{
@@ -154,7 +163,9 @@ func away() *bench.Run {
 // from the baseline in starting alone; docker's network is slower too.
 func survey() *bench.Run {
 	metric := func(name, title, u string, better bench.Direction, role bench.Role) bench.Metric {
-		return bench.Metric{Name: name, Title: title, Unit: u, Better: better, Role: role, Scale: bench.Ratio, Doc: "From one event to another."}
+		return bench.Metric{
+			Name: name, Title: title, Unit: u, Better: better, Role: role, Scale: bench.Ratio, Doc: "From one event to another.",
+		}
 	}
 	metrics := []bench.Metric{
 		metric("first_instruction", "time to first instruction", "s", bench.Lower, bench.Primary),
@@ -163,11 +174,15 @@ func survey() *bench.Run {
 		metric("rtt.p50", "round trip, p50", "s", bench.Lower, bench.Primary),
 		metric("throughput.rate", "throughput", "B/s", bench.Higher, bench.Primary),
 	}
-	for _, kernel := range []string{"integer", "floating point", "primes", "sorting", "encryption", "compression", "physics", "strings", "vector"} {
+	for _, kernel := range []string{
+		"integer", "floating point", "primes", "sorting", "encryption", "compression", "physics", "strings", "vector",
+	} {
 		metrics = append(metrics, metric("cpu.all."+kernel, "CPU: "+kernel, "1/s", bench.Higher, bench.Detail))
 	}
 	run := analysistest.Run(analysistest.Shape{
-		Seed: 77, Blocks: 24, Cells: []analysistest.Cell{{Name: "native"}, {Name: "runc"}, {Name: "crun"}, {Name: "podman"}, {Name: "docker"}}, Metrics: metrics,
+		Seed: 77, Blocks: 24, Cells: []analysistest.Cell{
+			{Name: "native"}, {Name: "runc"}, {Name: "crun"}, {Name: "podman"}, {Name: "docker"},
+		}, Metrics: metrics,
 		Noise: func(r *rand.Rand) float64 { return 0.01 * r.NormFloat64() },
 	})
 	start := []float64{1, 17.4, 6.53, 110, 174, 1} // the last is the control
@@ -193,7 +208,10 @@ func folded() *bench.Run {
 	run := survey()
 	run.Header.Plan.Restrict = []string{"first_instruction", "cpu.all", "memory.copy", "rtt.p50"}
 	for i := range 20 {
-		m := bench.Metric{Name: fmt.Sprintf("more.%d", i), Title: fmt.Sprintf("number %d", i), Unit: "1", Better: bench.Lower, Role: bench.Detail, Scale: bench.Difference, Doc: "A number."}
+		m := bench.Metric{
+			Name: fmt.Sprintf("more.%d", i), Title: fmt.Sprintf("number %d", i), Unit: "1", Better: bench.Lower,
+			Role: bench.Detail, Scale: bench.Difference, Doc: "A number.",
+		}
 		run.Header.Metrics = append(run.Header.Metrics, m)
 		for j := range run.Samples {
 			run.Samples[j].Values = append(run.Samples[j].Values, float64(i))
@@ -212,7 +230,9 @@ func failures() *bench.Run {
 		s := &run.Samples[i]
 		switch {
 		case s.Trial.Cell == 4 && s.Trial.Block%9 == 0:
-			fail(s, bench.Failed, "start", "docker: Error response from daemon: OCI runtime create failed: container_linux.go:380: starting container process caused: process_linux.go:545: container init caused: no space left on device")
+			fail(s, bench.Failed, "start", "docker: Error response from daemon: OCI runtime create failed: "+
+				"container_linux.go:380: starting container process caused: process_linux.go:545: container init caused: "+
+				"no space left on device")
 		case s.Trial.Cell == 3 && s.Trial.Block == 11:
 			fail(s, bench.TimedOut, "exit", "no answer for 30s")
 		case s.Trial.Cell == 2 && s.Trial.Block >= 3:
@@ -282,7 +302,9 @@ func unreliable() *bench.Run {
 
 func conditions() *bench.Run {
 	run := analysistest.Run(analysistest.Shape{
-		Seed: 61, Blocks: 40, Cells: []analysistest.Cell{{Name: "native"}, {Name: "host network", Factor: 1.03}, {Name: "bridge", Factor: 1.31}},
+		Seed: 61, Blocks: 40, Cells: []analysistest.Cell{
+			{Name: "native"}, {Name: "host network", Factor: 1.03}, {Name: "bridge", Factor: 1.31},
+		},
 		Conditions: []string{"clients=1", "clients=8", "clients=64"}, Metrics: analysistest.Lifecycle()[:3],
 	})
 	for i := range run.Samples {
@@ -317,7 +339,8 @@ func extended() *bench.Run {
 	cells := len(run.Header.Plan.Cells)
 	for i, blocks := range []int{12, 20} {
 		run.Resumptions = append(run.Resumptions, bench.Resumption{
-			Time: run.Header.Began.Add(time.Duration(i+1) * time.Hour), Tool: run.Header.Tool, Seq: cells * blocks, Host: run.Header.Host,
+			Time: run.Header.Began.Add(time.Duration(i+1) * time.Hour), Tool: run.Header.Tool, Seq: cells * blocks,
+			Host:      run.Header.Host,
 			Extension: &bench.Extension{MaxBlocks: 2 * blocks, After: *run.End},
 		})
 	}
@@ -334,7 +357,9 @@ func oneCellShort() *bench.Run {
 }
 
 func hostClock() *bench.Run {
-	run := analysistest.Run(analysistest.Shape{Seed: 10, Blocks: 20, Cells: []analysistest.Cell{{Name: "runc"}, {Name: "runsc", Factor: 4.2}}})
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 10, Blocks: 20, Cells: []analysistest.Cell{{Name: "runc"}, {Name: "runsc", Factor: 4.2}},
+	})
 	for i := range run.Samples {
 		if s := &run.Samples[i]; s.Trial.Cell == 1 {
 			s.Notes = []string{bench.NoteHostClock}
@@ -351,7 +376,9 @@ func rates() *bench.Run {
 		{Name: "size", Title: "size of the answer", Unit: "B", Better: bench.Neither, Role: bench.Primary, Scale: bench.Ratio},
 	}
 	run := analysistest.Run(analysistest.Shape{
-		Seed: 11, Blocks: 30, Metrics: metrics, Cells: []analysistest.Cell{{Name: "host"}, {Name: "bridge", Factor: 0.78}, {Name: "published port", Factor: 0.31}},
+		Seed: 11, Blocks: 30, Metrics: metrics, Cells: []analysistest.Cell{
+			{Name: "host"}, {Name: "bridge", Factor: 0.78}, {Name: "published port", Factor: 0.31},
+		},
 	})
 	for i := range run.Samples {
 		s := &run.Samples[i]
@@ -431,7 +458,8 @@ func failedPart() *bench.Run {
 		if s := &run.Samples[i]; s.Trial.Cell == 1 {
 			s.Values[2], s.Values[3] = math.NaN(), math.NaN()
 			s.Parts = []bench.PartOutcome{{
-				Part: "many", Workload: "http", Outcome: bench.Failed, Reason: "server: the process inside ended with exit status 0",
+				Part: "many", Workload: "http", Outcome: bench.Failed,
+				Reason: "server: the process inside ended with exit status 0",
 			}}
 		}
 	}
@@ -441,7 +469,9 @@ func failedPart() *bench.Run {
 // shapes has drift, likeness, two groups and outliers.
 func shapes() *bench.Run {
 	run := analysistest.Run(analysistest.Shape{
-		Seed: 12, Blocks: 80, Cells: []analysistest.Cell{{Name: "calm"}, {Name: "slower and slower"}, {Name: "two ways", Factor: 2}, {Name: "hiccups", Factor: 3}, {Name: "waves", Factor: 4}},
+		Seed: 12, Blocks: 80, Cells: []analysistest.Cell{
+			{Name: "calm"}, {Name: "slower and slower"}, {Name: "two ways", Factor: 2}, {Name: "hiccups", Factor: 3}, {Name: "waves", Factor: 4},
+		},
 		Metrics: analysistest.Lifecycle()[:1], Block: func(_ *rand.Rand, b int) float64 { return 0.003 * float64(b) },
 	})
 	for i := range run.Samples {
@@ -467,7 +497,8 @@ func machine() *bench.Run {
 	}
 	metrics := append(analysistest.Lifecycle()[:1],
 		extra("host.steal_time", "s", bench.Counter), extra("host.memory_pressure_full", "s", bench.Counter),
-		extra("cgroup.throttled_time", "s", bench.Counter), extra("host.running", "1", bench.State), extra("host.blocked", "1", bench.State))
+		extra("cgroup.throttled_time", "s", bench.Counter), extra("host.running", "1", bench.State),
+		extra("host.blocked", "1", bench.State))
 	run := analysistest.Run(analysistest.Shape{Seed: 13, Blocks: 20, Cells: engines()[:3], Metrics: metrics})
 	for i := range run.Samples {
 		s := &run.Samples[i]
@@ -486,7 +517,9 @@ func machine() *bench.Run {
 	again := bench.Resumption{Time: analysistest.Epoch().Add(time.Hour), Tool: "v0.2.0", Seq: 40, Host: run.Header.Host}
 	again.Host.Kernel, again.Host.BootID = "6.19.1", "8f8e1c1e-0000-4e0c-9b5e-0d6f3f6f9f10"
 	run.Resumptions = []bench.Resumption{again}
-	run.Header.Warnings = []bench.Warning{{Code: "governor", Text: "the CPU governor is powersave", Hint: "cpupower frequency-set -g performance"}}
+	run.Header.Warnings = []bench.Warning{
+		{Code: "governor", Text: "the CPU governor is powersave", Hint: "cpupower frequency-set -g performance"},
+	}
 	return run
 }
 
@@ -509,7 +542,9 @@ func empty() *bench.Run {
 const attack = "=cmd|' /C calc'!A1 \x1b[31m\x1b]0;title\x07\u202egnp\u0085\u2028|<b>*x*</b>[a](http://x)\r\n`\xff 漢字 é"
 
 func hostile() *bench.Run {
-	run := analysistest.Run(analysistest.Shape{Seed: 16, Blocks: 12, Cells: []analysistest.Cell{{Name: "native"}, {Name: attack, Factor: 2}}})
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 16, Blocks: 12, Cells: []analysistest.Cell{{Name: "native"}, {Name: attack, Factor: 2}},
+	})
 	h := &run.Header
 	h.Plan.Name, h.Plan.Workload, h.Tool = attack, attack, attack
 	h.Host.Hostname, h.Host.OS, h.Host.CPU, h.Host.Kernel, h.Host.Cgroup = attack, attack, attack, attack, attack
@@ -531,7 +566,9 @@ func hostile() *bench.Run {
 func hundredCells() *bench.Run {
 	s := analysistest.Shape{Seed: 17, Blocks: 12, Metrics: analysistest.Lifecycle()[:2]}
 	for i := range 100 {
-		s.Cells = append(s.Cells, analysistest.Cell{Name: fmt.Sprintf("engine=docker image=registry.example/team/app-%02d network=bridge", i), Factor: 1 + float64(i)/20})
+		s.Cells = append(s.Cells, analysistest.Cell{
+			Name: fmt.Sprintf("engine=docker image=registry.example/team/app-%02d network=bridge", i), Factor: 1 + float64(i)/20,
+		})
 	}
 	return analysistest.Run(s)
 }
@@ -562,7 +599,8 @@ func twoRuns() []*bench.Run {
 func hosts() []*bench.Run {
 	var out []*bench.Run
 	for i := range 7 { // as many as 27 or more comparisons take
-		out = append(out, runsOnHosts(uint64(30+i), "alpha", 0), runsOnHosts(uint64(40+i), "beta", 0.2), runsOnHosts(uint64(50+i), "gamma", 0.001))
+		out = append(out, runsOnHosts(uint64(30+i), "alpha", 0), runsOnHosts(uint64(40+i), "beta", 0.2),
+			runsOnHosts(uint64(50+i), "gamma", 0.001))
 	}
 	return out
 }

@@ -16,7 +16,9 @@ import (
 func metricTable(m Metric, marks *markIndex) Table {
 	t := Table{
 		Title: plain.Line(m.Title), Subtitle: subtitle(&m), Marks: marks.metric[m.Name],
-		Columns: []Column{{Name: "cell"}, {Name: "median", Right: true}, {Name: "against baseline"}, {Name: intervalColumn}, {Name: "verdict"}},
+		Columns: []Column{
+			{Name: "cell"}, {Name: "median", Right: true}, {Name: "against baseline"}, {Name: intervalColumn}, {Name: "verdict"},
+		},
 	}
 	axis, in := newAxis(&m), m.scale()
 	for _, c := range m.tables() {
@@ -93,7 +95,9 @@ func metricRow(m *Metric, r *Row, in scale, axis axis, marks *markIndex) TableRo
 	case r.N > 0:
 		value = in.text(r.Median)
 	case r.Unsupported:
-		return TableRow{Cells: []string{plain.Line(r.Cell), unit.None, "not supported", "", ""}, Marks: marks.of(r.index, m.Name)}
+		return TableRow{
+			Cells: []string{plain.Line(r.Cell), unit.None, "not supported", "", ""}, Marks: marks.of(r.index, m.Name),
+		}
 	}
 	row := TableRow{Cells: []string{plain.Line(r.Cell), value, "", "", ""}, Marks: marks.of(r.index, m.Name)}
 	if r.Effect == nil {
@@ -138,7 +142,9 @@ func effectText(e *Effect, in scale) [2]string {
 	}
 	if e.Scale == bench.Difference {
 		s := in.difference(*e.Estimate, *e.Low, *e.High)
-		return [2]string{withSign(s.Format(*e.Estimate)), fmt.Sprintf("[%s, %s]", withSign(s.Number(*e.Low)), withSign(s.Number(*e.High)))}
+		return [2]string{
+			withSign(s.Format(*e.Estimate)), fmt.Sprintf("[%s, %s]", withSign(s.Number(*e.Low)), withSign(s.Number(*e.High))),
+		}
 	}
 	f := unit.FormatRatios(*e.Estimate, *e.Low, *e.High)
 	for i := range f[1:] { // the sign of the first one says what they are
@@ -216,12 +222,14 @@ func detailTables(details []Metric, marks *markIndex) []Table {
 		return nil
 	case details[0].comparisons() == 0:
 		return []Table{matrix("details", "medians", details, marks)}
-	case len(details) >= manyDetails || slices.ContainsFunc(details, func(m Metric) bool { return strings.Contains(m.Name, ".") }):
+	case len(details) >= manyDetails ||
+		slices.ContainsFunc(details, func(m Metric) bool { return strings.Contains(m.Name, ".") }):
 		return []Table{matrix("details", signs, details, marks)}
 	}
 	t := Table{Title: "details", Subtitle: "medians", HasHeadings: true, Columns: []Column{{Name: "cell"}}}
 	for _, m := range details {
-		t.Columns = append(t.Columns, Column{Name: plain.Line(strings.ReplaceAll(m.Name, "_", " ")), Right: true, Marks: marks.metric[m.Name]})
+		t.Columns = append(t.Columns,
+			Column{Name: plain.Line(strings.ReplaceAll(m.Name, "_", " ")), Right: true, Marks: marks.metric[m.Name]})
 	}
 	var columns []scale
 	for _, m := range details {

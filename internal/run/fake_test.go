@@ -138,7 +138,9 @@ type harness struct {
 }
 
 // newHarness makes a run of the given engines, one cell each, whose workload is f.
-func newHarness(t *testing.T, p bench.Plan, f func(ctx context.Context, t bench.Task, m bench.Meter) error, engines ...string) *harness {
+func newHarness(
+	t *testing.T, p bench.Plan, f func(ctx context.Context, t bench.Task, m bench.Meter) error, engines ...string,
+) *harness {
 	t.Helper()
 	b := &harness{}
 	p.TrialTime, p.OpTime = or(p.TrialTime, time.Minute), or(p.OpTime, 10*time.Second)

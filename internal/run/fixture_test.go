@@ -110,20 +110,25 @@ func TestSharedFixtures(t *testing.T) {
 		},
 		2: {
 			"set up a1", "run a1 on a1", "run a2 on a1", "set up b", "run b on b", "remove a1", "set up c", "run c on c",
-			"run c on c", "remove b", "set up a1", "run a1 on a1", "run a2 on a1", "remove c", "set up b", "run b on b", "remove a1", "remove b",
+			"run c on c", "remove b", "set up a1", "run a1 on a1", "run a2 on a1", "remove c", "set up b",
+			"run b on b", "remove a1", "remove b",
 		},
 		1: {
-			"set up a1", "run a1 on a1", "run a2 on a1", "remove a1", "set up b", "run b on b", "remove b", "set up c", "run c on c",
-			"run c on c", "remove c", "set up a1", "run a1 on a1", "run a2 on a1", "remove a1", "set up b", "run b on b", "remove b",
+			"set up a1", "run a1 on a1", "run a2 on a1", "remove a1", "set up b", "run b on b", "remove b",
+			"set up c", "run c on c",
+			"run c on c", "remove c", "set up a1", "run a1 on a1", "run a2 on a1", "remove a1", "set up b",
+			"run b on b", "remove b",
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newHarness(t, bench.Plan{MaxBlocks: 2}, nil, "a1", "a2", "b", "c")
 			b.options.Header.Schedule = [][]int{{0, 1, 2, 3}, {3, 0, 1, 2}}
-			b.options.Workload = keyedWorkload{fixtures{workload{func(ctx context.Context, task bench.Task, m bench.Meter) error {
-				b.journal.add("run %s on %s", task.Engine.Name(), task.Fixture.(*fixture).name)
-				return work(1)(ctx, task, m)
-			}}, &b.journal, nil}, alive}
+			b.options.Workload = keyedWorkload{
+				fixtures{workload{func(ctx context.Context, task bench.Task, m bench.Meter) error {
+					b.journal.add("run %s on %s", task.Engine.Name(), task.Fixture.(*fixture).name)
+					return work(1)(ctx, task, m)
+				}}, &b.journal, nil}, alive,
+			}
 			if _, err := run.Run(t.Context(), b.options); err != nil {
 				t.Fatal(err)
 			}
@@ -201,7 +206,8 @@ func (l calibratingWorkload) Calibrate(_ context.Context, t bench.Task) error {
 	case "mute":
 		return fmt.Errorf("%w: no network", bench.ErrUnsupported)
 	}
-	_, err := bench.GetCommon(t.Common, "test", func() (bench.Fixture, error) { return &fixture{"common", l.journal}, nil })
+	_, err := bench.GetCommon(t.Common, "test",
+		func() (bench.Fixture, error) { return &fixture{"common", l.journal}, nil })
 	return err
 }
 
@@ -210,8 +216,11 @@ func TestLearn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newHarness(t, bench.Plan{MaxBlocks: 1}, nil, "a", "dull", "mute", "b")
 		b.options.Header.Schedule = [][]int{{0, 1, 2, 3}}
-		b.options.Workload = calibratingWorkload{fixtures{workload{func(ctx context.Context, task bench.Task, m bench.Meter) error {
-			got, err := bench.GetCommon(task.Common, "test", func() (bench.Fixture, error) { return nil, errors.New("it was not learned") })
+		b.options.Workload = calibratingWorkload{fixtures{workload{func(
+			ctx context.Context, task bench.Task, m bench.Meter,
+		) error {
+			got, err := bench.GetCommon(task.Common, "test",
+				func() (bench.Fixture, error) { return nil, errors.New("it was not learned") })
 			if err != nil {
 				return err
 			}

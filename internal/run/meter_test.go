@@ -66,7 +66,10 @@ func TestSeries(t *testing.T) {
 		note   string
 		reason string
 	}{
-		{"two", func(m *meter) { m.Series("b", ones[:2]); m.Series("a", ones[:1]) }, []bench.Series{{Metric: "b", Values: ones[:2]}, {Metric: "a", Values: ones[:1]}}, "", ""},
+		{"two", func(m *meter) {
+			m.Series("b", ones[:2])
+			m.Series("a", ones[:1])
+		}, []bench.Series{{Metric: "b", Values: ones[:2]}, {Metric: "a", Values: ones[:1]}}, "", ""},
 		{"of no values", func(m *meter) { m.Series("a", nil) }, nil, "", ""},
 		{"as long as can be", func(m *meter) { m.Series("a", ones) }, []bench.Series{{Metric: "a", Values: ones}}, "", ""},
 		{

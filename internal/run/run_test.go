@@ -42,7 +42,8 @@ func TestOrder(t *testing.T) {
 			t.Errorf("stopped for %q, finished %v; want %q, finished", end.Reason, b.writer.end != nil, bench.StopBlocks)
 		}
 		trial := []string{
-			"run.TrialBegan", "drop caches", "prepare a", "settle", "before", "run a size=1", "after", "run.HookEnded", "store ok", "run.TrialEnded",
+			"run.TrialBegan", "drop caches", "prepare a", "settle", "before", "run a size=1", "after", "run.HookEnded",
+			"store ok", "run.TrialEnded",
 		}
 		want := []string{"run.Began", "command begin", "run.HookEnded"}
 		for range 2 {
@@ -154,7 +155,8 @@ func TestStopped(t *testing.T) {
 		if _, err := run.Run(t.Context(), b.options); err != nil {
 			t.Fatal(err)
 		}
-		if got := b.writer.samples[0]; got.Outcome != bench.Failed || !strings.Contains(got.Reason, "tare was stopped") || got.Values != nil {
+		if got := b.writer.samples[0]; got.Outcome != bench.Failed || !strings.Contains(got.Reason, "tare was stopped") ||
+			got.Values != nil {
 			t.Errorf("%s, %q, values %v; want a failure that says that tare was stopped", got.Outcome, got.Reason, got.Values)
 		}
 		if got := b.writer.samples[1]; got.Outcome != bench.OK {
@@ -285,7 +287,8 @@ func TestGivesUpOnACell(t *testing.T) {
 			t.Errorf("outcomes (-want +got):\n%s", diff)
 		}
 		for _, s := range b.writer.samples {
-			if s.Outcome == bench.Skipped && !strings.Contains(s.Reason, "given up after 3 failed trials in a row; last failure: always") {
+			if s.Outcome == bench.Skipped &&
+				!strings.Contains(s.Reason, "given up after 3 failed trials in a row; last failure: always") {
 				t.Errorf("skipped for %q", s.Reason)
 			}
 		}
@@ -325,7 +328,8 @@ func TestStops(t *testing.T) {
 					t.Fatal(err)
 				}
 				if end.Reason != tt.reason || len(b.writer.samples) != tt.samples {
-					t.Errorf("stopped for %q after %d samples, want %q after %d", end.Reason, len(b.writer.samples), tt.reason, tt.samples)
+					t.Errorf("stopped for %q after %d samples, want %q after %d",
+						end.Reason, len(b.writer.samples), tt.reason, tt.samples)
 				}
 			})
 		})
@@ -351,7 +355,8 @@ func TestInterrupt(t *testing.T) {
 			t.Fatalf("error %v, want ErrInterrupted", err)
 		}
 		if n := outcomes(b.writer.samples)[bench.OK]; n != 3 || len(b.writer.samples) != 3 || b.writer.end != nil {
-			t.Errorf("%d samples, %d of them ok, finished %v; want 3, 3, unfinished", len(b.writer.samples), n, b.writer.end != nil)
+			t.Errorf("%d samples, %d of them ok, finished %v; want 3, 3, unfinished",
+				len(b.writer.samples), n, b.writer.end != nil)
 		}
 	})
 }
@@ -435,7 +440,8 @@ func TestExtensionHasABlock(t *testing.T) {
 	for _, extended := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newHarness(t, bench.Plan{MaxBlocks: 40, Budget: 2 * time.Second}, work(time.Second), "a", "b")
-			if end, err := run.Run(t.Context(), b.options); err != nil || end.Reason != bench.StopBudget || len(b.writer.samples) != 2 {
+			if end, err := run.Run(t.Context(), b.options); err != nil || end.Reason != bench.StopBudget ||
+				len(b.writer.samples) != 2 {
 				t.Fatalf("%d trials, ended with %v: %v; want one block", len(b.writer.samples), end, err)
 			}
 			want := 2
@@ -469,7 +475,9 @@ func TestHookFails(t *testing.T) {
 	for _, when := range []bench.HookTime{bench.BeforeRun, bench.BeforeBlock, bench.BeforeTrial, bench.AfterRun} {
 		t.Run(string(when), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := bench.Plan{MaxBlocks: 1, Hooks: []bench.Hook{{When: when, Do: bench.HookCommand, Argv: []string{"sync", "-x"}}}}
+				p := bench.Plan{
+					MaxBlocks: 1, Hooks: []bench.Hook{{When: when, Do: bench.HookCommand, Argv: []string{"sync", "-x"}}},
+				}
 				b := newHarness(t, p, work(1), "a")
 				b.options.Command = func(context.Context, []string) error { return errors.New("exit status 1") }
 				_, err := run.Run(t.Context(), b.options)
@@ -489,7 +497,9 @@ func TestHooksOfAnInterruptedRun(t *testing.T) {
 		hook := func(when bench.HookTime) bench.Hook {
 			return bench.Hook{When: when, Do: bench.HookCommand, Argv: []string{string(when)}}
 		}
-		p := bench.Plan{MaxBlocks: 1, Hooks: []bench.Hook{hook(bench.BeforeRun), hook(bench.BeforeBlock), hook(bench.AfterRun)}}
+		p := bench.Plan{
+			MaxBlocks: 1, Hooks: []bench.Hook{hook(bench.BeforeRun), hook(bench.BeforeBlock), hook(bench.AfterRun)},
+		}
 		b := newHarness(t, p, work(time.Second), "a", "b")
 		var ran []string
 		b.options.Command = func(_ context.Context, argv []string) error { ran = append(ran, argv[0]); return nil }
@@ -540,7 +550,8 @@ func TestRefusedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, s := range b.writer.samples {
-			if s.Trial.Cell == 1 && (s.Outcome != bench.Unsupported || s.Operation != "prepare" || s.Reason != "not supported here: no runtime") {
+			if s.Trial.Cell == 1 &&
+				(s.Outcome != bench.Unsupported || s.Operation != "prepare" || s.Reason != "not supported here: no runtime") {
 				t.Errorf("trial %d: %s in %q: %q", s.Trial.Seq, s.Outcome, s.Operation, s.Reason)
 			}
 		}

@@ -92,7 +92,8 @@ func TestTraceIsBounded(t *testing.T) {
 	}
 	b, c := traced(t, work(time.Millisecond))
 	c.events = []bench.TraceEvent{
-		event(7, "later", ""), event(3, "sooner", "a"), event(3, "then", "b"), event(-1, "before the trial", ""), event(1, "", "nameless"),
+		event(7, "later", ""), event(3, "sooner", "a"), event(3, "then", "b"), event(-1, "before the trial", ""),
+		event(1, "", "nameless"),
 		event(9, "large", strings.Repeat("x", bench.MaxTraceBytes)),
 	}
 	for range bench.MaxTraceEvents {
@@ -105,7 +106,9 @@ func TestTraceIsBounded(t *testing.T) {
 	if got == nil || len(got.Events) != bench.MaxTraceEvents || got.LeftOut != 6 {
 		t.Fatalf("trace %.200v", got)
 	}
-	want := []bench.TraceEvent{event(3, "sooner", "a"), event(3, "then", "b"), event(7, "later", ""), event(9, "one of many", "")}
+	want := []bench.TraceEvent{
+		event(3, "sooner", "a"), event(3, "then", "b"), event(7, "later", ""), event(9, "one of many", ""),
+	}
 	if d := cmp.Diff(want, got.Events[:4]); d != "" {
 		t.Errorf("events (-want +got):\n%s", d)
 	}
@@ -118,7 +121,8 @@ func TestNoTraceOfAFailure(t *testing.T) {
 	if _, err := run.Run(t.Context(), b.options); err != nil {
 		t.Fatal(err)
 	}
-	if s := b.writer.samples[0]; s.Outcome != bench.Failed || s.Trace != nil || slices.Contains(b.journal.lines, "ask for the trace") {
+	if s := b.writer.samples[0]; s.Outcome != bench.Failed || s.Trace != nil ||
+		slices.Contains(b.journal.lines, "ask for the trace") {
 		t.Errorf("%s: trace %v", s.Outcome, s.Trace)
 	}
 }

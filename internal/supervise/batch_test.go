@@ -75,7 +75,8 @@ func TestShift(t *testing.T) {
 				supervise.RecordReport(m, r)
 				return nil
 			}
-			memory, cpu := job(bench.Spec{}, "memory", "time=20ms", "size=64MiB"), job(bench.Spec{}, "cpu", "time=20ms", "kernels=prime")
+			memory, cpu := job(bench.Spec{}, "memory", "time=20ms", "size=64MiB"), job(bench.Spec{}, "cpu",
+				"time=20ms", "kernels=prime")
 			memory.Finish = finish
 			batch, ok := supervise.NewBatch(supervise.NewJobs(e, memory), supervise.NewJobs(e, cpu))
 			if !ok {
@@ -111,7 +112,8 @@ func TestShift(t *testing.T) {
 func TestShiftGoesOn(t *testing.T) {
 	e := engines(t)["native"]
 	broken := errors.New("broken")
-	bad, good := job(bench.Spec{}, "cpu", "time=10ms", "kernels=prime"), job(bench.Spec{}, "cpu", "time=10ms", "kernels=sort")
+	bad, good := job(bench.Spec{}, "cpu", "time=10ms", "kernels=prime"), job(bench.Spec{}, "cpu",
+		"time=10ms", "kernels=sort")
 	bad.Finish = func(context.Context, *supervise.Process, bench.Meter, *load.Report) error { return broken }
 	for swallow, want := range map[bool]error{true: nil, false: broken} {
 		batch, _ := supervise.NewBatch(supervise.NewJobs(e, bad), supervise.NewJobs(e, good))

@@ -91,7 +91,8 @@ func TestCount(t *testing.T) {
 
 // maybeUncounted reports whether some kernels do not count something.
 func maybeUncounted(name string) bool {
-	return slices.Contains([]string{"inside.io_wait", "inside.io_pressure", "inside.migrations", supervise.SystemCalls}, name)
+	return slices.Contains([]string{"inside.io_wait", "inside.io_pressure", "inside.migrations", supervise.SystemCalls},
+		name)
 }
 
 // A program that ends by itself was looked at while it ran, and a quota makes

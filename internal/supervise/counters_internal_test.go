@@ -9,8 +9,16 @@ import (
 
 // What went backward, of one process of several, is not known; the rest is.
 func TestBackward(t *testing.T) {
-	before := Counts{relayed: 3, limitStats: cgroup.LimitStats{LimitHits: 7, Blocks: map[string]cgroup.BlockLimit{"8:0 rbps": {Limit: 1, Done: 9}}}}
-	after := Counts{age: 1, relayed: 2, calls: 5, limitStats: cgroup.LimitStats{LimitHits: 5, Blocks: map[string]cgroup.BlockLimit{"8:0 rbps": {Limit: 1, Done: 8}}}}
+	before := Counts{
+		relayed: 3, limitStats: cgroup.LimitStats{
+			LimitHits: 7, Blocks: map[string]cgroup.BlockLimit{"8:0 rbps": {Limit: 1, Done: 9}},
+		},
+	}
+	after := Counts{
+		age: 1, relayed: 2, calls: 5, limitStats: cgroup.LimitStats{
+			LimitHits: 5, Blocks: map[string]cgroup.BlockLimit{"8:0 rbps": {Limit: 1, Done: 8}},
+		},
+	}
 	all := []*Counts{after.since(&before), {age: 1, relayed: 10, calls: 1}}
 	want := map[string]float64{
 		Inside + "relay_time": math.NaN(), Inside + "memory_limit": math.NaN(), Inside + "block_limit": math.NaN(),

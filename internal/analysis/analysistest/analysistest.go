@@ -38,10 +38,16 @@ type Cell struct {
 // Lifecycle lists metrics like those of the workload and the host.
 func Lifecycle() []bench.Metric {
 	second := func(name, title string, role bench.Role, scale bench.Scale) bench.Metric {
-		return bench.Metric{Name: name, Title: title, Unit: "s", Better: bench.Lower, Role: role, Scale: scale, Doc: "From one event to another."}
+		return bench.Metric{
+			Name: name, Title: title, Unit: "s", Better: bench.Lower, Role: role, Scale: scale,
+			Doc: "From one event to another.",
+		}
 	}
 	number := func(name, title string) bench.Metric {
-		return bench.Metric{Name: name, Title: title, Unit: "1", Better: bench.Lower, Role: bench.Counter, Scale: bench.Difference, Doc: "How many there were."}
+		return bench.Metric{
+			Name: name, Title: title, Unit: "1", Better: bench.Lower, Role: bench.Counter, Scale: bench.Difference,
+			Doc: "How many there were.",
+		}
 	}
 	return []bench.Metric{
 		second("first_instruction", "time to first instruction", bench.Primary, bench.Ratio),
@@ -61,7 +67,8 @@ func Lifecycle() []bench.Metric {
 // base is the baseline's value of a metric.
 func base(name string) float64 {
 	known := map[string]float64{
-		"first_instruction": 1.09e-3, "total": 1.63e-3, "create": 0.31e-3, "start": 0.52e-3, "exit": 0.44e-3, "remove": 0.12e-3,
+		"first_instruction": 1.09e-3, "total": 1.63e-3, "create": 0.31e-3, "start": 0.52e-3, "exit": 0.44e-3,
+		"remove":                0.12e-3,
 		"host.context_switches": 112, "host.page_faults": 840, "host.forks": 3, "host.system_time": 0.9e-3,
 	}
 	if v, ok := known[name]; ok {
@@ -114,7 +121,9 @@ func Run(s Shape) *bench.Run {
 func (s *Shape) sample(r *rand.Rand, h *bench.Header, cell int, factor float64) bench.Sample {
 	out := bench.Sample{
 		Outcome: bench.OK, Elapsed: time.Duration(10e6 * factor),
-		Applied: &bench.Applied{Image: "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef", Network: "none"},
+		Applied: &bench.Applied{
+			Image: "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef", Network: "none",
+		},
 	}
 	for _, m := range h.Metrics {
 		v := base(m.Name) * factor * math.Exp(s.Noise(r))
@@ -151,7 +160,8 @@ func header(s Shape) bench.Header {
 		Engines: engines(s),
 		Host: bench.HostFacts{
 			Hostname: "vm", MachineID: "3f0c1e5ad2b94a7e", BootID: "6b1f6c1e-8d0a-4e0c-9b5e-0d6f3f6f9f10",
-			OS: "Debian GNU/Linux 12 (bookworm)", Kernel: "6.18.44", Arch: "amd64", CPU: "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz",
+			OS: "Debian GNU/Linux 12 (bookworm)", Kernel: "6.18.44", Arch: "amd64",
+			CPU:  "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz",
 			CPUs: 2, Memory: 24 << 30, Cgroup: "v1", Virtual: "kvm", Clock: "kvm-clock", Privileged: true,
 		},
 	}

@@ -102,7 +102,8 @@ func TestSignedRankFollowsItsData(t *testing.T) {
 		base := stat.SignedRank(d, 0.95)
 
 		shifted := stat.SignedRank(each(d, func(v float64) float64 { return v + 8 }), 0.95)
-		if shifted.Estimate != base.Estimate+8 || shifted.Interval.Low != base.Interval.Low+8 || shifted.Interval.High != base.Interval.High+8 {
+		if shifted.Estimate != base.Estimate+8 || shifted.Interval.Low != base.Interval.Low+8 ||
+			shifted.Interval.High != base.Interval.High+8 {
 			t.Errorf("n=%d: shifted by 8: %+v, was %+v", n, shifted, base)
 		}
 
@@ -135,7 +136,8 @@ func TestRankSumFollowsItsData(t *testing.T) {
 		base := stat.RankSum(x, y, 0.95)
 
 		shifted := stat.RankSum(each(x, func(v float64) float64 { return v + 8 }), y, 0.95)
-		if shifted.Estimate != base.Estimate+8 || shifted.Interval.Low != base.Interval.Low+8 || shifted.Interval.High != base.Interval.High+8 {
+		if shifted.Estimate != base.Estimate+8 || shifted.Interval.Low != base.Interval.Low+8 ||
+			shifted.Interval.High != base.Interval.High+8 {
 			t.Errorf("n=%d: shifted by 8: %+v, was %+v", n, shifted, base)
 		}
 
@@ -319,7 +321,8 @@ func FuzzSignedRank(f *testing.F) {
 		}
 		if len(d) <= 60 {
 			sums := walshSums(d)
-			compareWithSorted(t, sums, 0.5, rankResult{r.Estimate, r.Interval.Low, r.Interval.High, r.Interval.Level, r.P, r.OK}, confidence)
+			compareWithSorted(t, sums, 0.5, rankResult{r.Estimate, r.Interval.Low, r.Interval.High, r.Interval.Level, r.P, r.OK},
+				confidence)
 		}
 	})
 }
@@ -338,7 +341,8 @@ func FuzzRankSum(f *testing.F) {
 		if math.IsNaN(r.Estimate) {
 			return
 		}
-		compareWithSorted(t, differences(x, y), 1, rankResult{r.Estimate, r.Interval.Low, r.Interval.High, r.Interval.Level, r.P, r.OK}, confidence)
+		compareWithSorted(t, differences(x, y), 1,
+			rankResult{r.Estimate, r.Interval.Low, r.Interval.High, r.Interval.Level, r.P, r.OK}, confidence)
 	})
 }
 

@@ -13,12 +13,15 @@ import (
 
 // tree is a program with one command, which has all that a page can show.
 func tree() (root, weigh *cobra.Command) {
-	root = &cobra.Command{Use: "scale", Short: "Weigh things", Long: "Scale weighs things.", Run: func(*cobra.Command, []string) {}}
+	root = &cobra.Command{
+		Use: "scale", Short: "Weigh things", Long: "Scale weighs things.", Run: func(*cobra.Command, []string) {},
+	}
 	root.PersistentFlags().Bool("json", false, "print JSON")
 	weigh = &cobra.Command{
 		Use: "weigh THING", Short: "Weigh a thing", Run: func(*cobra.Command, []string) {},
 		Long: "Weigh puts a thing on the scale, and this first sentence is longer than a line of eighty\ncolumns.\n\n" +
-			"    feather   1g  something so light that its description does not fit into the rest of a line\n    .hidden   2g  begins with a point\n\nThe end's \\near.",
+			"    feather   1g  something so light that its description does not fit into the rest of a line\n    .hidden   " +
+			"2g  begins with a point\n\nThe end's \\near.",
 		Example: "  scale weigh feather",
 	}
 	f := weigh.Flags()
@@ -112,7 +115,8 @@ func TestMarkdown(t *testing.T) {
 	if strings.Contains(page, "secret") {
 		t.Error("a hidden flag is shown")
 	}
-	if page := manual.Markdown(root); !strings.Contains(page, "## Work\n\n- [scale weigh](scale_weigh.md): Weigh a thing\n") {
+	if page := manual.Markdown(root); !strings.Contains(page, "## Work\n\n- [scale weigh](scale_weigh.md): "+
+		"Weigh a thing\n") {
 		t.Errorf("the root has no link to its command:\n%s", page)
 	}
 }

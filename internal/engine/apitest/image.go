@@ -38,7 +38,8 @@ func PresentImage[E Engine](t *testing.T, open Open[E], name string, id func(dig
 		if err := e.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if asked.Image != want.image || s.HasCall("POST /images/load") || s.HasCall("DELETE") != (want.untagged != "") || !s.HasCall(want.untagged) {
+		if asked.Image != want.image || s.HasCall("POST /images/load") || s.HasCall("DELETE") != (want.untagged != "") ||
+			!s.HasCall(want.untagged) {
 			t.Errorf("tags %s: container of %s, calls %q; want %+v and nothing loaded", tags, asked.Image, s.Calls(), want)
 		}
 	}

@@ -151,7 +151,9 @@ func upgrade(use func(conn net.Conn)) http.HandlerFunc {
 			return // the client reports it
 		}
 		defer func() { _ = conn.Close() }() // the client has what was sent
-		_, _ = io.WriteString(conn, "HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n")
+		_, _ = io.WriteString(conn,
+			"HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: "+
+				"Upgrade\r\nUpgrade: tcp\r\n\r\n")
 		use(conn)
 	}
 }

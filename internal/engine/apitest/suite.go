@@ -43,7 +43,8 @@ func BadAnswers[E Engine](t *testing.T, open Open[E], all map[string]BadAnswer) 
 		t.Run(name, func(t *testing.T) {
 			e, _ := open(t, Answers{bad.Call: bad.Answer})
 			err := bad.Do(t.Context(), e)
-			if err == nil || !strings.Contains(err.Error(), bad.Want) || errors.Is(err, bench.ErrUnsupported) || len(err.Error()) > 1000 {
+			if err == nil || !strings.Contains(err.Error(), bad.Want) || errors.Is(err, bench.ErrUnsupported) ||
+				len(err.Error()) > 1000 {
 				t.Errorf("error = %.2000v, want a short one with %q that is not conclusive", err, bad.Want)
 			}
 		})
@@ -115,17 +116,43 @@ func Hangs[E Engine](t *testing.T, open Open[E], more map[string]ContainerCall) 
 func usual() map[string]ContainerCall {
 	const c1 = "/containers/c1"
 	return map[string]ContainerCall{
-		"create":  {"POST /containers/create", func(ctx context.Context, e Engine, _ bench.Container) error { return Create(ctx, e) }},
-		"inspect": {"GET " + c1 + "/json", func(ctx context.Context, _ Engine, c bench.Container) error { return failure(c.Inspect(ctx)) }},
-		"start":   {"POST " + c1 + "/start", func(ctx context.Context, _ Engine, c bench.Container) error { return c.Start(ctx) }},
-		"wait":    {"POST " + c1 + "/wait", func(ctx context.Context, _ Engine, c bench.Container) error { return failure(c.Wait(ctx)) }},
-		"remove":  {"DELETE " + c1, func(ctx context.Context, _ Engine, c bench.Container) error { return c.Remove(ctx) }},
-		"pause":   {"POST " + c1 + "/pause", func(ctx context.Context, e Engine, c bench.Container) error { return e.Pause(ctx, c) }},
-		"resume":  {"POST " + c1 + "/unpause", func(ctx context.Context, e Engine, c bench.Container) error { return e.Resume(ctx, c) }},
-		"signal":  {"POST " + c1 + "/kill", func(ctx context.Context, e Engine, c bench.Container) error { return e.Signal(ctx, c, syscall.SIGTERM) }},
-		"stop":    {"POST " + c1 + "/stop", func(ctx context.Context, e Engine, c bench.Container) error { return e.Stop(ctx, c, time.Hour) }},
-		"pid":     {"GET " + c1 + "/json", func(ctx context.Context, e Engine, c bench.Container) error { return failure(e.Pid(ctx, c)) }},
-		"exec":    {"POST " + c1 + "/exec", Exec},
+		"create": {
+			"POST /containers/create", func(ctx context.Context, e Engine, _ bench.Container) error { return Create(ctx, e) },
+		},
+		"inspect": {
+			"GET " + c1 + "/json", func(ctx context.Context, _ Engine, c bench.Container) error {
+				return failure(c.Inspect(ctx))
+			},
+		},
+		"start": {
+			"POST " + c1 + "/start", func(ctx context.Context, _ Engine, c bench.Container) error { return c.Start(ctx) },
+		},
+		"wait": {
+			"POST " + c1 + "/wait", func(ctx context.Context, _ Engine, c bench.Container) error { return failure(c.Wait(ctx)) },
+		},
+		"remove": {"DELETE " + c1, func(ctx context.Context, _ Engine, c bench.Container) error { return c.Remove(ctx) }},
+		"pause": {
+			"POST " + c1 + "/pause", func(ctx context.Context, e Engine, c bench.Container) error { return e.Pause(ctx, c) },
+		},
+		"resume": {
+			"POST " + c1 + "/unpause", func(ctx context.Context, e Engine, c bench.Container) error { return e.Resume(ctx, c) },
+		},
+		"signal": {
+			"POST " + c1 + "/kill", func(ctx context.Context, e Engine, c bench.Container) error {
+				return e.Signal(ctx, c, syscall.SIGTERM)
+			},
+		},
+		"stop": {
+			"POST " + c1 + "/stop", func(ctx context.Context, e Engine, c bench.Container) error {
+				return e.Stop(ctx, c, time.Hour)
+			},
+		},
+		"pid": {
+			"GET " + c1 + "/json", func(ctx context.Context, e Engine, c bench.Container) error {
+				return failure(e.Pid(ctx, c))
+			},
+		},
+		"exec": {"POST " + c1 + "/exec", Exec},
 	}
 }
 

@@ -25,7 +25,9 @@ import (
 // with a bare loop over the same calls of containerd's client.
 func BenchmarkOverhead(b *testing.B) {
 	env := enginetest.NewEnv(b, imagetest.Library(b))
-	e := containerd.New(containerd.Config{Name: "containerd", Run: env.Run, Dir: env.Dir, Images: env.Images, Address: defaults.DefaultAddress})
+	e := containerd.New(containerd.Config{
+		Name: "containerd", Run: env.Run, Dir: env.Dir, Images: env.Images, Address: defaults.DefaultAddress,
+	})
 	enginetest.Use(b, e)
 	enginetest.Overhead(b, enginetest.DriverSide(e, task()), newBare(b, e, env).run)
 }
@@ -46,7 +48,8 @@ func newBare(b *testing.B, e bench.Engine, env enginetest.Env) *bareLoop {
 	if err := e.Prepare(b.Context(), task()); err != nil {
 		b.Fatal(err)
 	}
-	c, err := ctd.New(defaults.DefaultAddress, ctd.WithDefaultNamespace("tare"), ctd.WithDefaultRuntime(defaults.DefaultRuntime))
+	c, err := ctd.New(defaults.DefaultAddress, ctd.WithDefaultNamespace("tare"),
+		ctd.WithDefaultRuntime(defaults.DefaultRuntime))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -75,7 +78,8 @@ func (l *bareLoop) run(b *testing.B) time.Duration {
 		if c, err = l.create(ctx, id); err != nil {
 			return err
 		}
-		if t, err = c.NewTask(ctx, cio.NewCreator(cio.WithStreams(nil, discard{}, discard{}), cio.WithFIFODir(l.env.Dir))); err != nil {
+		if t, err = c.NewTask(ctx,
+			cio.NewCreator(cio.WithStreams(nil, discard{}, discard{}), cio.WithFIFODir(l.env.Dir))); err != nil {
 			return err
 		}
 		ended, err = t.Wait(ctx)

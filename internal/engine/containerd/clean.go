@@ -51,7 +51,9 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	}
 	defer done()
 	left := &owned.Leftovers{Engine: e.cfg.Name, IsDead: dead}
-	for _, list := range []func(context.Context, *server, func(run, kind, id string)) error{listContainers, listImages, listGroups} {
+	for _, list := range []func(context.Context, *server, func(run, kind, id string)) error{
+		listContainers, listImages, listGroups,
+	} {
 		if err := list(ctx, s, left.Add); err != nil {
 			return nil, e.failed("list leftovers", err)
 		}

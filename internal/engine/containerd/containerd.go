@@ -101,7 +101,8 @@ func (e *Engine) server(ctx context.Context) (*server, error) {
 	if e.conn != nil {
 		return e.conn, nil
 	}
-	if err := errors.Join(bench.ValidRunID(e.cfg.Name), bench.ValidRunID(e.cfg.Run), identifiers.Validate(e.prefix+"999999")); err != nil {
+	if err := errors.Join(bench.ValidRunID(e.cfg.Name), bench.ValidRunID(e.cfg.Run),
+		identifiers.Validate(e.prefix+"999999")); err != nil {
 		return nil, err
 	}
 	s, err := e.connect(ctx)

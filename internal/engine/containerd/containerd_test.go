@@ -21,7 +21,9 @@ func TestConformance(t *testing.T) {
 			enginetest.Require(t, runtime, err)
 			enginetest.Run(t, enginetest.Options{
 				Open: func(_ testing.TB, s enginetest.Env) bench.Engine {
-					return containerd.New(containerd.Config{Name: "containerd", Run: s.Run, Dir: s.Dir, Images: s.Images, Runtime: runtime})
+					return containerd.New(containerd.Config{
+						Name: "containerd", Run: s.Run, Dir: s.Dir, Images: s.Images, Runtime: runtime,
+					})
 				},
 				Unsupported: append(enginetest.BareNetworks(), enginetest.UserNS, enginetest.StorageVolume),
 			})

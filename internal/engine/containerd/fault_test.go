@@ -95,7 +95,9 @@ func (d *daemon) kill(t *testing.T) {
 
 func (d *daemon) engine(t *testing.T, s enginetest.Env) *containerd.Engine {
 	t.Helper()
-	return containerd.New(containerd.Config{Name: "containerd", Run: s.Run, Dir: s.Dir, Images: s.Images, Address: d.address()})
+	return containerd.New(containerd.Config{
+		Name: "containerd", Run: s.Run, Dir: s.Dir, Images: s.Images, Address: d.address(),
+	})
 }
 
 // created prepares and creates a container of one of the agent's tasks.

@@ -167,7 +167,8 @@ func TestImageOfAnotherNamespace(t *testing.T) {
 	e, env := open(t)
 	const ref, theirs = "tare.test/own:latest", "tare-test"
 	t.Setenv("CONTAINERD_NAMESPACE", theirs)
-	if err := e.Prepare(t.Context(), bench.Spec{Image: ref}); err == nil || !strings.Contains(err.Error(), "ctr --namespace "+theirs) {
+	if err := e.Prepare(t.Context(), bench.Spec{Image: ref}); err == nil ||
+		!strings.Contains(err.Error(), "ctr --namespace "+theirs) {
 		t.Errorf("Prepare of an image that is not there = %v, want what to do", err)
 	}
 	store := theirStore(t, theirs, env, ref)
@@ -231,7 +232,9 @@ func TestPullCutShort(t *testing.T) {
 	}
 	defer func() { _ = c.Close() }() // only read
 	offered := registrytest.Content(t, registrytest.Prepared(t, env.Images))
-	spec := bench.Spec{Image: registrytest.Serve(t, offered, "tare-"+env.Run+"/pull", registrytest.Misbehaviours()["stalls in a blob"])}
+	spec := bench.Spec{
+		Image: registrytest.Serve(t, offered, "tare-"+env.Run+"/pull", registrytest.Misbehaviours()["stalls in a blob"]),
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	if err := e.Pull(ctx, spec); !errors.Is(err, context.DeadlineExceeded) {

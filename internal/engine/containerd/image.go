@@ -186,7 +186,9 @@ func (e *Engine) nameOf(digest string) string {
 }
 
 // receive imports the archive that write writes, without storing it anywhere.
-func (e *Engine) receive(ctx context.Context, s *server, name string, write func(io.Writer) error) (containerd.Image, error) {
+func (e *Engine) receive(
+	ctx context.Context, s *server, name string, write func(io.Writer) error,
+) (containerd.Image, error) {
 	e.images.Send(name)
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(write(w)) }()

@@ -85,7 +85,8 @@ func (c *container) snapshot(ctx context.Context, record containers.Container) (
 		return nil, err
 	}
 	if i.Parent != c.image.chain || record.Image != c.image.image.Name() {
-		return nil, fmt.Errorf("%w: image: asked for %s on %s, got %s on %s", bench.ErrMismatch, c.image.image.Name(), c.image.chain, record.Image, i.Parent)
+		return nil, fmt.Errorf("%w: image: asked for %s on %s, got %s on %s",
+			bench.ErrMismatch, c.image.image.Name(), c.image.chain, record.Image, i.Parent)
 	}
 	return store.Mounts(ctx, record.SnapshotKey)
 }
@@ -93,7 +94,9 @@ func (c *container) snapshot(ctx context.Context, record containers.Container) (
 // recorded fills in what containerd's record says about a sandbox, in the terms of spec.
 func recorded(spec bench.Spec, s *specs.Spec, root []mount.Mount, a *bench.Applied) {
 	a.Network = "host"
-	if slices.ContainsFunc(s.Linux.Namespaces, func(n specs.LinuxNamespace) bool { return n.Type == specs.NetworkNamespace }) {
+	if slices.ContainsFunc(s.Linux.Namespaces, func(n specs.LinuxNamespace) bool {
+		return n.Type == specs.NetworkNamespace
+	}) {
 		a.Network = "none"
 	}
 	if len(root) > 0 {

@@ -82,7 +82,9 @@ func (e *Engine) Signal(ctx context.Context, c bench.Container, s syscall.Signal
 }
 
 // Exec creates one more process, starts it, waits for it and deletes it.
-func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
+func (e *Engine) Exec(
+	ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer,
+) (bench.Exit, error) {
 	own, err := e.containerOf(c)
 	if err != nil {
 		return bench.Exit{}, err

@@ -48,10 +48,12 @@ func (e *Engine) Pull(ctx context.Context, spec bench.Spec) error {
 func (e *Engine) pull(ctx context.Context, s *server, spec bench.Spec) error {
 	connections := &http.Transport{} // of this pull alone, so none is open already
 	defer connections.CloseIdleConnections()
-	hosts := docker.ConfigureDefaultRegistries(docker.WithPlainHTTP(docker.MatchLocalhost), docker.WithClient(&http.Client{Transport: connections}))
+	hosts := docker.ConfigureDefaultRegistries(docker.WithPlainHTTP(docker.MatchLocalhost),
+		docker.WithClient(&http.Client{Transport: connections}))
 	// The library would end its own lease with the pull's context. After a pull that is cut off,
 	// that fails, and all fetched content would stay for a day.
-	held, done, err := s.client.WithLease(ctx, leases.WithRandomID(), leases.WithExpiration(pullLease), leases.WithLabels(e.labels()))
+	held, done, err := s.client.WithLease(ctx, leases.WithRandomID(), leases.WithExpiration(pullLease),
+		leases.WithLabels(e.labels()))
 	if err != nil {
 		return err
 	}
@@ -68,7 +70,11 @@ func (e *Engine) pull(ctx context.Context, s *server, spec bench.Spec) error {
 
 // discardLog is a logger that discards: what the client library logs is in its errors too.
 func discardLog() *log.Entry {
-	return logrus.NewEntry(&logrus.Logger{Out: io.Discard, Formatter: &logrus.TextFormatter{}, Hooks: logrus.LevelHooks{}, Level: logrus.PanicLevel})
+	return logrus.NewEntry(
+		&logrus.Logger{
+			Out: io.Discard, Formatter: &logrus.TextFormatter{}, Hooks: logrus.LevelHooks{}, Level: logrus.PanicLevel,
+		},
+	)
 }
 
 // pulled finds an image that Pull has fetched.

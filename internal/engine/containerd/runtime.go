@@ -61,7 +61,9 @@ func (d daemon) runtimeOf(name string) (runtime, error) {
 	if err != nil {
 		return refuse(err, "install it, or use another runtime")
 	}
-	return runtime{name: name, shim: plugins.RuntimeRuncV2, binary: binary, sandboxed: filepath.Base(binary) == "runsc"}, nil
+	return runtime{
+		name: name, shim: plugins.RuntimeRuncV2, binary: binary, sandboxed: filepath.Base(binary) == "runsc",
+	}, nil
 }
 
 // has reports whether containerd can find the program of a shim.

@@ -104,7 +104,8 @@ func (e *Engine) findDaemon(ctx context.Context) (daemon, error) {
 	case errors.Is(err, fs.ErrPermission):
 		return unsupported(err, "needs permission for %s: run tare with sudo", e.cfg.Address)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return unsupported(err, "is not running at %s: install it, and start it with `systemctl start containerd` or `containerd`", e.cfg.Address)
+		return unsupported(err,
+			"is not running at %s: install it, and start it with `systemctl start containerd` or `containerd`", e.cfg.Address)
 	case err != nil:
 		return daemon{}, e.failed("connect to "+e.cfg.Address, bench.Because(ctx, err))
 	}

@@ -67,7 +67,8 @@ func (p *pod) published(port bench.Port) (netip.AddrPort, error) {
 			return netip.AddrPortFrom(port.OnHost(), uint16(m.HostPort)), nil
 		}
 	}
-	return netip.AddrPort{}, fmt.Errorf("%w: %s: port %d/%s was not published", bench.ErrUnsupported, p.engine.cfg.Name, port.Container, port.Protocol)
+	return netip.AddrPort{}, fmt.Errorf("%w: %s: port %d/%s was not published", bench.ErrUnsupported, p.engine.cfg.Name,
+		port.Container, port.Protocol)
 }
 
 // Path reads the path to the port from the kernel.

@@ -157,7 +157,8 @@ func (e *Engine) Stop(ctx context.Context, c bench.Container, createGrace time.D
 		return err
 	}
 	timeout := int64(math.Ceil(createGrace.Seconds()))
-	if _, err := own.pod.server.StopContainer(ctx, &cri.StopContainerRequest{ContainerId: own.id, Timeout: timeout}); err != nil {
+	if _, err := own.pod.server.StopContainer(ctx,
+		&cri.StopContainerRequest{ContainerId: own.id, Timeout: timeout}); err != nil {
 		return own.failed(ctx, "stop", err)
 	}
 	return nil
@@ -165,7 +166,9 @@ func (e *Engine) Stop(ctx context.Context, c bench.Container, createGrace time.D
 
 // Exec uses CRI's ExecSync: the server collects the output, and sends it when the process has
 // ended. Some servers keep at most 16 MiB.
-func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
+func (e *Engine) Exec(
+	ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer,
+) (bench.Exit, error) {
 	own, err := e.containerOf(c)
 	if err != nil {
 		return bench.Exit{}, err

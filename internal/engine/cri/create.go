@@ -37,11 +37,13 @@ func (e *Engine) check(ctx context.Context, s *server, spec bench.Spec) error {
 		return refuse("network bridge: the server's CNI configuration uses the plugin %q: use host, or a server whose "+
 			"configuration uses the plugin bridge", s.network)
 	case spec.Reach == bench.ReachPublished && !s.portmap:
-		return refuse("network published: the server's CNI configuration has no plugin portmap: add {\"type\": \"portmap\", \"capabilities\": {\"portMappings\": true}} to its plugins, or use --network bridge")
+		return refuse("network published: the server's CNI configuration has no plugin portmap: add {\"type\": " +
+			"\"portmap\", \"capabilities\": {\"portMappings\": true}} to its plugins, or use --network bridge")
 	case datadir.Check(spec) != nil:
 		return fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
 	case spec.Storage == "layer" && !image.IsOwn(spec.Image):
-		return refuse("storage layer: CRI cannot make the directory %s in a container of image %q: use bind", bench.DataDir, spec.Image)
+		return refuse("storage layer: CRI cannot make the directory %s in a container of image %q: use bind",
+			bench.DataDir, spec.Image)
 	case !slices.Contains([]string{"", "layer", "bind"}, spec.Storage):
 		return refuse("storage %q: CRI has neither volumes nor tmpfs: use layer or bind", spec.Storage)
 	case runtime != "" && s.handlers != nil && !slices.Contains(s.handlers, runtime):
@@ -124,7 +126,9 @@ func (e *Engine) podConfig(s *server, spec bench.Spec, name string) *cri.PodSand
 
 // namespaceOptions are the kubelet's, except for the network.
 func namespaceOptions(spec bench.Spec) *cri.NamespaceOption {
-	o := &cri.NamespaceOption{Network: cri.NamespaceMode_NODE, Pid: cri.NamespaceMode_CONTAINER, Ipc: cri.NamespaceMode_POD}
+	o := &cri.NamespaceOption{
+		Network: cri.NamespaceMode_NODE, Pid: cri.NamespaceMode_CONTAINER, Ipc: cri.NamespaceMode_POD,
+	}
 	if spec.Network == "bridge" {
 		o.Network = cri.NamespaceMode_POD
 	}

@@ -31,7 +31,9 @@ var _ interface {
 // TestConformance runs against the server at TARE_TEST_CRI, or that which tare
 // would find.
 func TestConformance(t *testing.T) {
-	config := cri.Config{Name: "cri", Run: "probe", Endpoint: os.Getenv("TARE_TEST_CRI"), PauseImage: os.Getenv("TARE_TEST_CRI_PAUSE")}
+	config := cri.Config{
+		Name: "cri", Run: "probe", Endpoint: os.Getenv("TARE_TEST_CRI"), PauseImage: os.Getenv("TARE_TEST_CRI_PAUSE"),
+	}
 	info, err := cri.New(config).Probe(t.Context())
 	enginetest.Require(t, "cri", err)
 	unsupported := []enginetest.Feature{

@@ -76,12 +76,16 @@ func hang(ctx context.Context, _ any) (any, error) {
 // exited is the state of a container that ran.
 func exited(code int32) *cri.ContainerStatusResponse {
 	return &cri.ContainerStatusResponse{
-		Status: &cri.ContainerStatus{State: cri.ContainerState_CONTAINER_EXITED, StartedAt: 1, ExitCode: code, ImageRef: "sha256:00ff"},
-		Info:   map[string]string{"info": ociConfig},
+		Status: &cri.ContainerStatus{
+			State: cri.ContainerState_CONTAINER_EXITED, StartedAt: 1, ExitCode: code, ImageRef: "sha256:00ff",
+		},
+		Info: map[string]string{"info": ociConfig},
 	}
 }
 
-func (f *fake) serve(ctx context.Context, request any, info *grpc.UnaryServerInfo, unknown grpc.UnaryHandler) (any, error) {
+func (f *fake) serve(
+	ctx context.Context, request any, info *grpc.UnaryServerInfo, unknown grpc.UnaryHandler,
+) (any, error) {
 	method := path.Base(info.FullMethod)
 	f.mu.Lock()
 	f.calls = append(f.calls, method)
@@ -132,7 +136,9 @@ func (f *fake) listen(t *testing.T, socket string) (stop func()) {
 func open(t *testing.T, socket string) *driver.Engine {
 	t.Helper()
 	images := image.NewLibrary(t.TempDir(), image.WithAgent([]byte("not a program")))
-	e := driver.New(driver.Config{Name: "cri", Run: "run-1", Dir: t.TempDir(), Images: images, Endpoint: "unix://" + socket})
+	e := driver.New(driver.Config{
+		Name: "cri", Run: "run-1", Dir: t.TempDir(), Images: images, Endpoint: "unix://" + socket,
+	})
 	t.Cleanup(func() { _ = e.Close(context.Background()) }) // the server is gone by then
 	return e
 }

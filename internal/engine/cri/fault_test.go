@@ -100,9 +100,14 @@ func TestBadAnswers(t *testing.T) {
 		want   string // part of the error
 		do     func(ctx context.Context, e *driver.Engine) error
 	}{
-		"pull: error":              {"PullImage", refuse(codes.Unknown, "connection refused"), "connection refused", pull},
-		"probe: error":             {"Version", refuse(codes.Internal, "disk on fire"), "disk on fire", probe},
-		"probe: not ready":         {"Status", say(&cri.StatusResponse{Status: &cri.RuntimeStatus{Conditions: []*cri.RuntimeCondition{{Type: "RuntimeReady", Message: "no disk"}}}}), "no disk", probe},
+		"pull: error":  {"PullImage", refuse(codes.Unknown, "connection refused"), "connection refused", pull},
+		"probe: error": {"Version", refuse(codes.Internal, "disk on fire"), "disk on fire", probe},
+		"probe: not ready": {
+			"Status",
+			say(&cri.StatusResponse{
+				Status: &cri.RuntimeStatus{Conditions: []*cri.RuntimeCondition{{Type: "RuntimeReady", Message: "no disk"}}},
+			}), "no disk", probe,
+		},
 		"probe: cgroups":           {"RuntimeConfig", refuse(codes.Internal, "no cgroups"), "no cgroups", probe},
 		"prepare: image missing":   {"ImageStatus", say(&cri.ImageStatusResponse{}), "crictl pull own", prepare},
 		"prepare: image not found": {"ImageStatus", refuse(codes.NotFound, "no"), "crictl pull own", prepare},
@@ -113,16 +118,36 @@ func TestBadAnswers(t *testing.T) {
 		"create: no container ID":  {"CreateContainer", say(&cri.CreateContainerResponse{}), "no ID", create},
 		"create: long error":       {"CreateContainer", refuse(codes.Unknown, strings.Repeat("x", 1<<20)), "xxx", create},
 		"wait: error":              {"ContainerStatus", refuse(codes.Unknown, "gone mad"), "gone mad", wait},
-		"wait: lost":               {"ContainerStatus", say(&cri.ContainerStatusResponse{Status: &cri.ContainerStatus{State: cri.ContainerState_CONTAINER_UNKNOWN}}), "no longer knows", wait},
-		"wait: never ran":          {"ContainerStatus", say(&cri.ContainerStatusResponse{Status: &cri.ContainerStatus{State: cri.ContainerState_CONTAINER_EXITED, Reason: "StartError"}}), "StartError", wait},
-		"inspect: nothing":         {"ContainerStatus", say(&cri.ContainerStatusResponse{}), "lacks", inspect},
-		"inspect: garbage":         {"ContainerStatus", say(&cri.ContainerStatusResponse{Status: &cri.ContainerStatus{}, Info: map[string]string{"info": "<html>"}}), "invalid", inspect},
-		"inspect: no OCI":          {"ContainerStatus", say(&cri.ContainerStatusResponse{Status: &cri.ContainerStatus{}, Info: map[string]string{"info": "{}"}}), "lacks", inspect},
-		"inspect: no sandbox":      {"PodSandboxStatus", say(&cri.PodSandboxStatusResponse{}), "lacks", inspect},
-		"leftovers: error": {"ListPodSandbox", refuse(codes.Unknown, "store locked"), "list sandboxes", func(ctx context.Context, e *driver.Engine) error {
-			_, err := e.Leftovers(ctx, func(string) bool { return true })
-			return err
-		}},
+		"wait: lost": {
+			"ContainerStatus",
+			say(&cri.ContainerStatusResponse{Status: &cri.ContainerStatus{State: cri.ContainerState_CONTAINER_UNKNOWN}}),
+			"no longer knows", wait,
+		},
+		"wait: never ran": {
+			"ContainerStatus",
+			say(&cri.ContainerStatusResponse{
+				Status: &cri.ContainerStatus{State: cri.ContainerState_CONTAINER_EXITED, Reason: "StartError"},
+			}), "StartError", wait,
+		},
+		"inspect: nothing": {"ContainerStatus", say(&cri.ContainerStatusResponse{}), "lacks", inspect},
+		"inspect: garbage": {
+			"ContainerStatus",
+			say(&cri.ContainerStatusResponse{Status: &cri.ContainerStatus{}, Info: map[string]string{"info": "<html>"}}),
+			"invalid", inspect,
+		},
+		"inspect: no OCI": {
+			"ContainerStatus",
+			say(&cri.ContainerStatusResponse{Status: &cri.ContainerStatus{}, Info: map[string]string{"info": "{}"}}), "lacks",
+			inspect,
+		},
+		"inspect: no sandbox": {"PodSandboxStatus", say(&cri.PodSandboxStatusResponse{}), "lacks", inspect},
+		"leftovers: error": {
+			"ListPodSandbox", refuse(codes.Unknown, "store locked"), "list sandboxes",
+			func(ctx context.Context, e *driver.Engine) error {
+				_, err := e.Leftovers(ctx, func(string) bool { return true })
+				return err
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := test.do(t.Context(), with(t, newFake(map[string]answer{test.method: test.answer})))
@@ -304,12 +329,15 @@ func TestPauseImageThatOnlyTheErrorNames(t *testing.T) {
 			var asked atomic.Bool
 			f := newFake(map[string]answer{
 				"Version": say(&cri.VersionResponse{RuntimeName: "containerd", RuntimeVersion: "2.4.2", RuntimeApiVersion: "v1"}),
-				"Status":  say(&cri.StatusResponse{Info: map[string]string{"config": `{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{}}}}`}}),
+				"Status": say(&cri.StatusResponse{
+					Info: map[string]string{"config": `{"containerd":{"defaultRuntimeName":"runc","runtimes":{"runc":{}}}}`},
+				}),
 				"RunPodSandbox": func(context.Context, any) (any, error) {
 					if asked.Load() {
 						return &cri.RunPodSandboxResponse{PodSandboxId: "p1"}, nil
 					}
-					return nil, status.Errorf(codes.Unknown, `failed to get sandbox image %[1]q: failed to pull image %[1]q: failed to resolve image: no such host`, name)
+					return nil, status.Errorf(codes.Unknown,
+						`failed to get sandbox image %[1]q: failed to pull image %[1]q: failed to resolve image: no such host`, name)
 				},
 				"ImageStatus": func(_ context.Context, request any) (any, error) {
 					if request.(*cri.ImageStatusRequest).Image.Image == name {
@@ -337,9 +365,13 @@ func TestPauseImageThatOnlyTheErrorNames(t *testing.T) {
 func TestPauseImageOfOthers(t *testing.T) {
 	const text = `failed to get sandbox image "pause:1": failed to resolve image: no such host`
 	f := newFake(map[string]answer{
-		"Version":        say(&cri.VersionResponse{RuntimeName: "containerd", RuntimeVersion: "2.4.2", RuntimeApiVersion: "v1"}),
-		"ListPodSandbox": say(&cri.ListPodSandboxResponse{Items: []*cri.PodSandbox{{Id: "p7", Labels: map[string]string{"app": "shop"}}}}),
-		"RunPodSandbox":  refuse(codes.Unknown, text),
+		"Version": say(
+			&cri.VersionResponse{RuntimeName: "containerd", RuntimeVersion: "2.4.2", RuntimeApiVersion: "v1"},
+		),
+		"ListPodSandbox": say(
+			&cri.ListPodSandboxResponse{Items: []*cri.PodSandbox{{Id: "p7", Labels: map[string]string{"app": "shop"}}}},
+		),
+		"RunPodSandbox": refuse(codes.Unknown, text),
 		"ImageStatus": func(_ context.Context, request any) (any, error) {
 			if request.(*cri.ImageStatusRequest).Image.Image == "pause:1" {
 				return &cri.ImageStatusResponse{}, nil
@@ -347,7 +379,8 @@ func TestPauseImageOfOthers(t *testing.T) {
 			return &cri.ImageStatusResponse{Image: &cri.Image{Id: "sha256:00ff"}}, nil
 		},
 	})
-	if err := with(t, f).Prepare(t.Context(), own()); err == nil || !strings.Contains(err.Error(), "no such host") || strings.Contains(err.Error(), "load image") {
+	if err := with(t, f).Prepare(t.Context(), own()); err == nil || !strings.Contains(err.Error(), "no such host") ||
+		strings.Contains(err.Error(), "load image") {
 		t.Errorf("Prepare = %v, want the server's own error, and no try to load an image", err)
 	}
 }

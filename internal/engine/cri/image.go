@@ -97,7 +97,8 @@ func (e *Engine) load(ctx context.Context, s *server, img *image.Image) (storedI
 
 // awaitImage waits until the server has an image with this name.
 func (e *Engine) awaitImage(ctx context.Context, s *server, name string) (*cri.Image, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errors.New("it was loaded, but the server does not offer it to pods"))
+	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second,
+		errors.New("it was loaded, but the server does not offer it to pods"))
 	defer cancel()
 	for {
 		found, err := s.image(ctx, name)
@@ -123,7 +124,9 @@ func (s *server) image(ctx context.Context, name string) (*cri.Image, error) {
 }
 
 func loadedAs(name string, found *cri.Image) storedImage {
-	return storedImage{name: name, digest: digestOf(found), refs: slices.Concat([]string{found.Id, digestOf(found)}, found.RepoDigests)}
+	return storedImage{
+		name: name, digest: digestOf(found), refs: slices.Concat([]string{found.Id, digestOf(found)}, found.RepoDigests),
+	}
 }
 
 // digestOf is the digest of an image's configuration. Some servers omit the algorithm.

@@ -63,7 +63,8 @@ func (c *container) Inspect(ctx context.Context) (bench.Applied, error) {
 		return bench.Applied{}, c.failed(ctx, "inspect", errors.New("the server's answer lacks the OCI configuration"))
 	}
 	if !slices.Contains(l.refs, state.ImageRef) && !slices.Contains(l.refs, state.ImageId) {
-		return bench.Applied{}, c.failed(ctx, "inspect", fmt.Errorf("%w: image: asked for %s, got %.200q", bench.ErrMismatch, l.digest, state.ImageRef))
+		return bench.Applied{}, c.failed(ctx, "inspect",
+			fmt.Errorf("%w: image: asked for %s, got %.200q", bench.ErrMismatch, l.digest, state.ImageRef))
 	}
 	handler, network, err := c.pod.inspect(ctx)
 	if err != nil {
@@ -200,7 +201,8 @@ func securityOf(spec *specs.Spec) bench.Security {
 	s := bench.Security{
 		ReadOnly:        spec.Root.Readonly,
 		NoNewPrivileges: spec.Process.NoNewPrivileges,
-		UserNS:          slices.ContainsFunc(spec.Linux.Namespaces, func(n specs.LinuxNamespace) bool { return n.Type == specs.UserNamespace }),
+		UserNS: slices.ContainsFunc(spec.Linux.Namespaces,
+			func(n specs.LinuxNamespace) bool { return n.Type == specs.UserNamespace }),
 	}
 	switch {
 	case spec.Linux.Seccomp == nil:

@@ -12,7 +12,8 @@ import (
 
 // However the bytes come, they are taken apart in the same way.
 func TestDemultiplexerByBytes(t *testing.T) {
-	const log = "2006-01-02T15:04:05.9Z stdout P a b\n2006-01-02T15:04:05.9Z stderr F \n2006-01-02T15:04:05.9Z stdout F:more  c\n"
+	const log = "2006-01-02T15:04:05.9Z stdout P a b\n2006-01-02T15:04:05.9Z stderr F \n2006-01-02T15:04:05.9Z " +
+		"stdout F:more  c\n"
 	var stdout, stderr bytes.Buffer
 	d := &demultiplexer{stdout: &stdout, stderr: &stderr}
 	if _, err := io.Copy(d, iotest.OneByteReader(strings.NewReader(log))); err != nil {

@@ -85,16 +85,18 @@ func TestNetworks(t *testing.T) {
 		network string
 		ok      bool
 	}{
-		"default":                  {`{}`, "", true},
-		"host":                     {`{}`, "host", true},
-		"none":                     {`{}`, "none", false},
-		"bridge":                   {`{"Networks":[{"IFName":"eth0","Config":{"Plugins":[{"Network":{"type":"bridge"}}]}}]}`, "bridge", true},
-		"bridge of another":        {`{"Networks":[{"IFName":"eth0","Config":{"Plugins":[{"Network":{"type":"ptp"}}]}}]}`, "bridge", false},
-		"bridge not configured":    {`{"Networks":[{"IFName":"lo","Config":{"Plugins":[{"Network":{"type":"loopback"}}]}}]}`, "bridge", false},
-		"bridge of a mute server":  {``, "bridge", false},
-		"bridge of a mad server":   {`{"Networks":7}`, "bridge", false},
-		"bridge without a plugin":  {`{"Networks":[{"IFName":"eth0","Config":{}}]}`, "bridge", false},
-		"bridge that comes second": {`{"Networks":[{"IFName":"eth0","Config":{"Plugins":[{"Network":{"type":"calico"}},{"Network":{"type":"bridge"}}]}}]}`, "bridge", false},
+		"default":                 {`{}`, "", true},
+		"host":                    {`{}`, "host", true},
+		"none":                    {`{}`, "none", false},
+		"bridge":                  {`{"Networks":[{"IFName":"eth0","Config":{"Plugins":[{"Network":{"type":"bridge"}}]}}]}`, "bridge", true},
+		"bridge of another":       {`{"Networks":[{"IFName":"eth0","Config":{"Plugins":[{"Network":{"type":"ptp"}}]}}]}`, "bridge", false},
+		"bridge not configured":   {`{"Networks":[{"IFName":"lo","Config":{"Plugins":[{"Network":{"type":"loopback"}}]}}]}`, "bridge", false},
+		"bridge of a mute server": {``, "bridge", false},
+		"bridge of a mad server":  {`{"Networks":7}`, "bridge", false},
+		"bridge without a plugin": {`{"Networks":[{"IFName":"eth0","Config":{}}]}`, "bridge", false},
+		"bridge that comes second": {
+			`{"Networks":[{"IFName":"eth0","Config":{"Plugins":[{"Network":{"type":"calico"}},{"Network":{"type":"bridge"}}]}}]}`, "bridge", false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(map[string]answer{"Status": say(&cri.StatusResponse{Info: map[string]string{"cniconfig": test.cni}})})

@@ -77,7 +77,9 @@ func (e *Engine) pauseName(s *server) string {
 
 // pauseFetchError matches containerd's error that it cannot fetch the pause image, plain and quoted.
 // Containerd 2 tells the image's name nowhere else.
-var pauseFetchError = regexp.MustCompile(`failed to (?:get sandbox|pull) image \\?"([A-Za-z0-9][A-Za-z0-9._:/@-]{0,254})\\?"`)
+var pauseFetchError = regexp.MustCompile(
+	`failed to (?:get sandbox|pull) image \\?"([A-Za-z0-9][A-Za-z0-9._:/@-]{0,254})\\?"`,
+)
 
 // pauseImageFrom is the name of the missing pause image in an error; empty if err is about something else.
 func pauseImageFrom(err error) string {

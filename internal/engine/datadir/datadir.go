@@ -280,7 +280,9 @@ func isName(name string) bool {
 func Archive() ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: bench.DataDir[1:] + "/", Mode: 0o1777, ModTime: time.Unix(0, 0)})
+	err := w.WriteHeader(
+		&tar.Header{Typeflag: tar.TypeDir, Name: bench.DataDir[1:] + "/", Mode: 0o1777, ModTime: time.Unix(0, 0)},
+	)
 	if err := errors.Join(err, w.Close()); err != nil {
 		return nil, err
 	}

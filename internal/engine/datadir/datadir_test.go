@@ -200,7 +200,10 @@ func TestLeftovers(t *testing.T) {
 	if diff := cmp.Diff(want, left); err != nil || diff != "" {
 		t.Fatalf("Leftovers: %v (-want +got):\n%s", err, diff)
 	}
-	for name, k := range map[string]*datadir.Manager{"another engine": datadir.New("clean", "runc-2", filepath.Join(runs, "clean")), "a place without runs": datadir.New("clean", "runc", "/no/such/clean")} {
+	for name, k := range map[string]*datadir.Manager{
+		"another engine":       datadir.New("clean", "runc-2", filepath.Join(runs, "clean")),
+		"a place without runs": datadir.New("clean", "runc", "/no/such/clean"),
+	} {
 		if left, err := k.Leftovers(isDead); err != nil || len(left) > 0 {
 			t.Errorf("Leftovers of %s: %v, %v", name, left, err)
 		}
@@ -228,7 +231,10 @@ func TestForeignRecords(t *testing.T) {
 	if err := os.Symlink(precious, named); err != nil {
 		t.Fatal(err)
 	}
-	for record, target := range map[string]string{"2": precious, "3": "../../precious", "4": filepath.Dir(precious) + "/tare-run-2-runc-4", "x": precious, "05": precious, "8": named} {
+	for record, target := range map[string]string{
+		"2": precious, "3": "../../precious", "4": filepath.Dir(precious) + "/tare-run-2-runc-4", "x": precious,
+		"05": precious, "8": named,
+	} {
 		if err := os.Symlink(target, filepath.Join(records, record)); err != nil {
 			t.Fatal(err)
 		}
@@ -345,7 +351,8 @@ func TestNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		second, err := k.Take(spec)
-		if err != nil || second.Path != first.Path || !second.Fits(spec) || second.Fits(bench.Spec{Storage: "bind", Data: data}) {
+		if err != nil || second.Path != first.Path || !second.Fits(spec) ||
+			second.Fits(bench.Spec{Storage: "bind", Data: data}) {
 			t.Fatalf("%+v after %+v, %v", second, first, err)
 		}
 		if _, err := os.Stat(filepath.Join(second.Path, "file")); err != nil {

@@ -20,9 +20,12 @@ func BenchmarkOverhead(b *testing.B) {
 	bare := apitest.BareLoop{
 		Socket: "/var/run/docker.sock",
 		Root:   "/v1.41",
-		Create: `{"Image":"tare.local/` + env.Run + `/docker/agent:latest","Entrypoint":["` + agent.Path + `"],"Cmd":["exit","0"],` +
+		Create: `{"Image":"tare.local/` + env.Run + `/docker/agent:latest","Entrypoint":["` + agent.Path +
+			`"],"Cmd":["exit","0"],` +
 			`"Labels":{"tare.run":"` + env.Run + `"},"HostConfig":{"NetworkMode":"none"}}`,
-		Calls: []string{"POST /containers/ID/start", "POST /containers/ID/wait?condition=not-running", "DELETE /containers/ID?force=1&v=1"},
+		Calls: []string{
+			"POST /containers/ID/start", "POST /containers/ID/wait?condition=not-running", "DELETE /containers/ID?force=1&v=1",
+		},
 	}
 	spec := bench.Spec{Argv: []string{agent.Path, "exit", "0"}}
 	enginetest.Overhead(b, enginetest.DriverSide(e, spec), bare.Loop())

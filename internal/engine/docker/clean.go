@@ -34,7 +34,8 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	if err != nil {
 		return nil, e.failed("list containers", err)
 	}
-	networks, err := e.client.NetworkList(ctx, client.NetworkListOptions{Filters: client.Filters{}.Add("label", owned.Label)})
+	networks, err := e.client.NetworkList(ctx,
+		client.NetworkListOptions{Filters: client.Filters{}.Add("label", owned.Label)})
 	if err != nil {
 		return nil, e.failed("list networks", err)
 	}

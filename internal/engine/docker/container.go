@@ -35,7 +35,8 @@ func (c *dockerContainer) ID() string { return c.id }
 // Attach opens a connection on which the engine sends the container's output, and copies from it
 // until the container has ended. The engine's log driver also keeps the output, as it always does.
 func (c *dockerContainer) Attach(ctx context.Context, stdout, stderr io.Writer) error {
-	answer, err := c.engine.client.ContainerAttach(ctx, c.id, client.ContainerAttachOptions{Stream: true, Stdout: true, Stderr: true})
+	answer, err := c.engine.client.ContainerAttach(ctx, c.id,
+		client.ContainerAttachOptions{Stream: true, Stdout: true, Stderr: true})
 	if err != nil {
 		return c.failed("attach", err)
 	}
@@ -51,7 +52,8 @@ func (c *dockerContainer) Start(ctx context.Context) error {
 }
 
 func (c *dockerContainer) Wait(ctx context.Context) (bench.Exit, error) {
-	answer := c.engine.client.ContainerWait(ctx, c.id, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
+	answer := c.engine.client.ContainerWait(ctx, c.id,
+		client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
 	var exit bench.Exit
 	select {
 	case r := <-answer.Result:

@@ -105,7 +105,10 @@ func TestRuntimes(t *testing.T) {
 		t.Errorf("Daemons = %d, %v; want dockerd and containerd", pids, err)
 	}
 	err = roundWith(t, e, "youki-of-mine")
-	for _, want := range []string{"dockerd --add-runtime youki-of-mine=/usr/bin/youki-of-mine", `"runtimes": {"youki-of-mine": {"path": "/usr/bin/youki-of-mine"}}`} {
+	for _, want := range []string{
+		"dockerd --add-runtime youki-of-mine=/usr/bin/youki-of-mine",
+		`"runtimes": {"youki-of-mine": {"path": "/usr/bin/youki-of-mine"}}`,
+	} {
 		if !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("a runtime that is missing: %v, want bench.ErrUnsupported and %q", err, want)
 		}
@@ -155,7 +158,8 @@ func TestPathWithoutProxy(t *testing.T) {
 		{"ip", "link", "set", "lo", "up"},
 		{"env", insideVariable + "=" + host, os.Args[0], "-test.run=^TestPathWithoutProxy$", "-test.count=1"},
 	} {
-		cmd := exec.CommandContext(t.Context(), "nsenter", append([]string{fmt.Sprintf("--net=/proc/%d/ns/net", pid)}, args...)...)
+		cmd := exec.CommandContext(t.Context(), "nsenter",
+			append([]string{fmt.Sprintf("--net=/proc/%d/ns/net", pid)}, args...)...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%q: %v\n%s", args, err, out)
 		}
@@ -169,7 +173,9 @@ func published(t *testing.T, host string, want []string) {
 	enginetest.Use(t, e)
 	for _, protocol := range []string{"tcp", "udp"} {
 		port := bench.Port{Container: 80, Protocol: protocol}
-		spec := bench.Spec{Argv: []string{agent.Path, "hold"}, Network: "bridge", Reach: bench.ReachPublished, Ports: []bench.Port{port}}
+		spec := bench.Spec{
+			Argv: []string{agent.Path, "hold"}, Network: "bridge", Reach: bench.ReachPublished, Ports: []bench.Port{port},
+		}
 		c := enginetest.Create(t, e, spec)
 		if err := c.Start(t.Context()); err != nil {
 			t.Fatal(err)

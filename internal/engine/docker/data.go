@@ -40,7 +40,8 @@ func (c *dockerContainer) openData(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.engine.client.CopyToContainer(ctx, c.id, client.CopyToContainerOptions{DestinationPath: "/", Content: bytes.NewReader(archive)})
+	_, err = c.engine.client.CopyToContainer(ctx, c.id,
+		client.CopyToContainerOptions{DestinationPath: "/", Content: bytes.NewReader(archive)})
 	if err != nil {
 		return c.failed("make "+bench.DataDir, err)
 	}

@@ -16,7 +16,9 @@ import (
 
 // Exec creates, starts and inspects an exec, each with one call. The end of the output tells that
 // the process has exited; the engine keeps the output open while any process can write to it.
-func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
+func (e *Engine) Exec(
+	ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer,
+) (bench.Exit, error) {
 	own, err := e.containerOf(c)
 	if err != nil {
 		return bench.Exit{}, err
@@ -31,7 +33,9 @@ func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, std
 	return exit, err
 }
 
-func (c *dockerContainer) exec(ctx context.Context, argv []string, stdout, stderr io.Writer) (exit bench.Exit, err error) {
+func (c *dockerContainer) exec(
+	ctx context.Context, argv []string, stdout, stderr io.Writer,
+) (exit bench.Exit, err error) {
 	api := c.engine.client
 	made, err := api.ExecCreate(ctx, c.id, client.ExecCreateOptions{AttachStdout: true, AttachStderr: true, Cmd: argv})
 	if err != nil {

@@ -23,7 +23,9 @@ import (
 // at returns an engine at host, with the images of a stand-in agent.
 func at(t *testing.T, host string) *docker.Engine {
 	t.Helper()
-	e := docker.New(docker.Config{Name: "docker", Run: "run-1", Dir: t.TempDir(), Images: apitest.FakeLibrary(t), Host: host})
+	e := docker.New(docker.Config{
+		Name: "docker", Run: "run-1", Dir: t.TempDir(), Images: apitest.FakeLibrary(t), Host: host,
+	})
 	t.Cleanup(func() { _ = e.Close(context.Background()) }) // the fakes do not know the call
 	return e
 }
@@ -34,10 +36,11 @@ func open(t *testing.T, answers apitest.Answers) (*docker.Engine, *apitest.Serve
 	t.Helper()
 	ping := func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Api-Version", "1.41") }
 	s := apitest.Serve(t, "/v1.41", apitest.Answers{
-		"HEAD /_ping":             ping,
-		"GET /_ping":              ping,
-		"GET /version":            apitest.Reply(200, `{"Version":"1","ApiVersion":"1.41"}`),
-		"GET /info":               apitest.Reply(200, infoWith(`"CpuCfsPeriod":true,"CpuCfsQuota":true,"CPUSet":true,"MemoryLimit":true,"PidsLimit":true`)),
+		"HEAD /_ping":  ping,
+		"GET /_ping":   ping,
+		"GET /version": apitest.Reply(200, `{"Version":"1","ApiVersion":"1.41"}`),
+		"GET /info": apitest.Reply(200,
+			infoWith(`"CpuCfsPeriod":true,"CpuCfsQuota":true,"CPUSet":true,"MemoryLimit":true,"PidsLimit":true`)),
 		"GET /images/own/json":    apitest.Reply(200, `{"Id":"sha256:00ff"}`),
 		"POST /containers/create": apitest.Reply(201, `{"Id":"c1"}`),
 	}, answers)
@@ -70,7 +73,9 @@ func TestProbeErrorsThatSayNothing(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, host := range map[string]string{"not a directory": "unix://" + file + "/docker.sock", "no host": "no-such-scheme"} {
+	for name, host := range map[string]string{
+		"not a directory": "unix://" + file + "/docker.sock", "no host": "no-such-scheme",
+	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := at(t, host).Probe(t.Context()); err == nil || errors.Is(err, bench.ErrUnsupported) {
 				t.Errorf("Probe = %v, want an error that is not conclusive", err)
@@ -81,24 +86,42 @@ func TestProbeErrorsThatSayNothing(t *testing.T) {
 
 func TestBadAnswers(t *testing.T) {
 	apitest.BadAnswers(t, open, map[string]apitest.BadAnswer{
-		"probe: error":           {Call: "GET /version", Answer: apitest.Reply(500, `{"message":"disk on fire"}`), Want: "disk on fire", Do: apitest.Probe},
-		"probe: garbage":         {Call: "GET /version", Answer: apitest.Reply(200, `{"Version":`), Want: "docker: version", Do: apitest.Probe},
-		"probe: another server":  {Call: "GET /info", Answer: apitest.Reply(200, `<html>`), Want: "docker: info", Do: apitest.Probe},
-		"prepare: image missing": {Call: "GET /images/own/json", Answer: apitest.Reply(404, `{"message":"No such image: own"}`), Want: "docker pull own", Do: apitest.Prepare("own")},
-		"prepare: load fails":    {Call: "POST /images/load", Answer: apitest.Reply(200, `{"error":"no space left on device"}`), Want: "no space left on device", Do: apitest.Prepare("")},
+		"probe: error":          {Call: "GET /version", Answer: apitest.Reply(500, `{"message":"disk on fire"}`), Want: "disk on fire", Do: apitest.Probe},
+		"probe: garbage":        {Call: "GET /version", Answer: apitest.Reply(200, `{"Version":`), Want: "docker: version", Do: apitest.Probe},
+		"probe: another server": {Call: "GET /info", Answer: apitest.Reply(200, `<html>`), Want: "docker: info", Do: apitest.Probe},
+		"prepare: image missing": {
+			Call: "GET /images/own/json", Answer: apitest.Reply(404, `{"message":"No such image: own"}`),
+			Want: "docker pull own", Do: apitest.Prepare("own"),
+		},
+		"prepare: load fails": {
+			Call: "POST /images/load", Answer: apitest.Reply(200, `{"error":"no space left on device"}`),
+			Want: "no space left on device", Do: apitest.Prepare(""),
+		},
 		"prepare: another image": {Call: "POST /images/load", Answer: apitest.Reply(200, `{"stream":"ok"}`), Want: "no such object", Do: apitest.Prepare("")},
-		"pull: refused":          {Call: "POST /images/create", Answer: apitest.Reply(500, `{"message":"connection refused"}`), Want: "connection refused", Do: apitest.Pull},
-		"pull: fails":            {Call: "POST /images/create", Answer: apitest.Reply(200, `{"status":"Pulling"}{"error":"no space left on device"}`), Want: "no space left on device", Do: apitest.Pull},
-		"pull: garbage":          {Call: "POST /images/create", Answer: apitest.Reply(200, `{"status":`), Want: "docker: pull 127.0.0.1:1/tare-run-1/docker:1", Do: apitest.Pull},
-		"create: error":          {Call: "POST /containers/create", Answer: apitest.Reply(409, `{"message":"name in use"}`), Want: "name in use", Do: apitest.Create},
-		"create: garbage":        {Call: "POST /containers/create", Answer: apitest.Reply(201, `[]`), Want: "docker: create tare-run-1-docker-", Do: apitest.Create},
-		"leftovers: error":       {Call: "GET /containers/json", Answer: apitest.Reply(500, `{"message":"store locked"}`), Want: "list containers", Do: apitest.Leftovers},
+		"pull: refused": {
+			Call: "POST /images/create", Answer: apitest.Reply(500, `{"message":"connection refused"}`),
+			Want: "connection refused", Do: apitest.Pull,
+		},
+		"pull: fails": {
+			Call: "POST /images/create", Answer: apitest.Reply(200, `{"status":"Pulling"}{"error":"no space left on device"}`),
+			Want: "no space left on device", Do: apitest.Pull,
+		},
+		"pull: garbage": {
+			Call: "POST /images/create", Answer: apitest.Reply(200, `{"status":`),
+			Want: "docker: pull 127.0.0.1:1/tare-run-1/docker:1", Do: apitest.Pull,
+		},
+		"create: error":    {Call: "POST /containers/create", Answer: apitest.Reply(409, `{"message":"name in use"}`), Want: "name in use", Do: apitest.Create},
+		"create: garbage":  {Call: "POST /containers/create", Answer: apitest.Reply(201, `[]`), Want: "docker: create tare-run-1-docker-", Do: apitest.Create},
+		"leftovers: error": {Call: "GET /containers/json", Answer: apitest.Reply(500, `{"message":"store locked"}`), Want: "list containers", Do: apitest.Leftovers},
 	})
 }
 
 func TestHangs(t *testing.T) {
 	withExec := func(t *testing.T, _ apitest.Answers) (*docker.Engine, *apitest.Server) {
-		return open(t, apitest.Answers{"POST /containers/c1/exec": apitest.Reply(201, `{"Id":"x1"}`), "POST /exec/x1/start": apitest.Stream("")})
+		return open(t,
+			apitest.Answers{
+				"POST /containers/c1/exec": apitest.Reply(201, `{"Id":"x1"}`), "POST /exec/x1/start": apitest.Stream(""),
+			})
 	}
 	apitest.Hangs(t, withExec, map[string]apitest.ContainerCall{
 		"probe":         {Call: "GET /version", Do: func(ctx context.Context, e apitest.Engine, _ bench.Container) error { return apitest.Probe(ctx, e) }},
@@ -128,7 +151,8 @@ func TestExecAnswers(t *testing.T) {
 			})
 			var out bytes.Buffer
 			exit, err := e.Exec(t.Context(), apitest.Created(t, e), []string{"/x"}, &out, nil)
-			if exit.Code != test.code || out.String() != test.out || (err == nil) != (test.want == "") || !strings.Contains(fmt.Sprint(err), test.want) {
+			if exit.Code != test.code || out.String() != test.out || (err == nil) != (test.want == "") ||
+				!strings.Contains(fmt.Sprint(err), test.want) {
 				t.Errorf("Exec = %v, %v and %q; want %d, %q and %q", exit, err, out.String(), test.code, test.want, test.out)
 			}
 		})
@@ -140,16 +164,21 @@ func TestCreateThatIsLate(t *testing.T) { apitest.LateCreate(t, open) }
 // What is not this run's is not removed, whoever lists it.
 func TestLeftoversOfOthers(t *testing.T) {
 	e, s := open(t, apitest.Answers{
-		"GET /containers/json":    apitest.Reply(200, `[{"Id":"c1","Labels":{"tare.run":"dead"}},{"Id":"c2","Labels":{"tare.run":"../x"}},{"Id":"c3","Labels":{"tare.run":"alive"}}]`),
-		"GET /images/json":        apitest.Reply(200, `[{"Id":"i","RepoTags":["tare.local/dead/docker/agent:latest","tare.local:latest","debian:12"]}]`),
-		"GET /networks":           apitest.Reply(200, `[{"Id":"n1","Labels":{"tare.run":"dead"}},{"Id":"n2","Labels":{"tare.run":"alive"}},{"Id":"n3"}]`),
+		"GET /containers/json": apitest.Reply(200,
+			`[{"Id":"c1","Labels":{"tare.run":"dead"}},{"Id":"c2","Labels":{"tare.run":"../x"}},{"Id":"c3","Labels":{"tare.run":"alive"}}]`),
+		"GET /images/json": apitest.Reply(200,
+			`[{"Id":"i","RepoTags":["tare.local/dead/docker/agent:latest","tare.local:latest","debian:12"]}]`),
+		"GET /networks": apitest.Reply(200,
+			`[{"Id":"n1","Labels":{"tare.run":"dead"}},{"Id":"n2","Labels":{"tare.run":"alive"}},{"Id":"n3"}]`),
 		"GET /containers/c1/json": apitest.Reply(200, `{"Id":"c1","Config":{"Labels":{"tare.run":"another"}}}`),
 		"GET /networks/n1":        apitest.Reply(200, `{"Id":"n1","Labels":{"tare.run":"another"}}`),
-		"GET /volumes":            apitest.Reply(200, `{"Volumes":[{"Name":"v1","Labels":{"tare.run":"dead"}},{"Name":"v2"},{"Name":"v3","Labels":{"tare.run":"alive"}}]}`),
-		"GET /volumes/v1":         apitest.Reply(200, `{"Name":"v1","Labels":{"tare.run":"another"}}`),
+		"GET /volumes": apitest.Reply(200,
+			`{"Volumes":[{"Name":"v1","Labels":{"tare.run":"dead"}},{"Name":"v2"},{"Name":"v3","Labels":{"tare.run":"alive"}}]}`),
+		"GET /volumes/v1": apitest.Reply(200, `{"Name":"v1","Labels":{"tare.run":"another"}}`),
 	})
 	left, err := e.Leftovers(t.Context(), func(run string) bool { return run == "dead" || run == "../x" })
-	if err != nil || len(left) != 4 || left[0].ID != "c1" || left[1].ID != "n1" || left[2].ID != "v1" || left[3].ID != "tare.local/dead/docker/agent:latest" {
+	if err != nil || len(left) != 4 || left[0].ID != "c1" || left[1].ID != "n1" || left[2].ID != "v1" ||
+		left[3].ID != "tare.local/dead/docker/agent:latest" {
 		t.Fatalf("Leftovers = %v, %v; want c1, n1, v1 and the image", left, err)
 	}
 	left[3].ID = "debian:12"
@@ -182,7 +211,8 @@ func TestAnotherImage(t *testing.T) {
 // The engine is asked for exactly what the Spec says.
 func TestTranslation(t *testing.T) {
 	var asked map[string]any
-	e, _ := open(t, apitest.Answers{"POST /containers/create": apitest.Decode(t, &asked, apitest.Reply(201, `{"Id":"c1"}`))})
+	e, _ := open(t,
+		apitest.Answers{"POST /containers/create": apitest.Decode(t, &asked, apitest.Reply(201, `{"Id":"c1"}`))})
 	spec := bench.Spec{
 		Image: "own", Argv: []string{"/bin/x", "a"}, Network: "bridge",
 		Reach: bench.ReachPublished, Ports: []bench.Port{{Container: 80, Protocol: "tcp"}},
@@ -211,13 +241,19 @@ func TestTranslation(t *testing.T) {
 
 // A limit that the engine would leave out is refused, and no other.
 func TestLimitsWithoutControlGroup(t *testing.T) {
-	groups := map[string]string{"cpu": `"CpuCfsPeriod":true,"CpuCfsQuota":true`, "cpuset": `"CPUSet":true`, "memory": `"MemoryLimit":true`, "pids": `"PidsLimit":true`}
-	limits := map[string]bench.Limits{"cpu": {CPUs: 0.5}, "cpuset": {CPUSet: "1"}, "memory": {Memory: 1 << 20}, "pids": {Pids: 7}}
+	groups := map[string]string{
+		"cpu": `"CpuCfsPeriod":true,"CpuCfsQuota":true`, "cpuset": `"CPUSet":true`, "memory": `"MemoryLimit":true`,
+		"pids": `"PidsLimit":true`,
+	}
+	limits := map[string]bench.Limits{
+		"cpu": {CPUs: 0.5}, "cpuset": {CPUSet: "1"}, "memory": {Memory: 1 << 20}, "pids": {Pids: 7},
+	}
 	for has, fields := range groups {
 		e, _ := open(t, apitest.Answers{"GET /info": apitest.Reply(200, infoWith(fields))})
 		for asked, l := range limits {
 			_, err := e.Create(t.Context(), bench.Spec{Image: "own", Limits: l})
-			refused := errors.Is(err, bench.ErrUnsupported) && strings.Contains(err.Error(), "limit of "+asked+": this engine has no such control group")
+			refused := errors.Is(err, bench.ErrUnsupported) &&
+				strings.Contains(err.Error(), "limit of "+asked+": this engine has no such control group")
 			if asked == has && err != nil || asked != has && !refused {
 				t.Errorf("a limit of %s where there are control groups of %s: %v", asked, has, err)
 			}
@@ -248,7 +284,8 @@ func TestWhereTheEngineIs(t *testing.T) {
 	context(filepath.Join(home, ".docker"), "mine", "unix://"+s.Socket)
 	context(config, "mine", "unix:///other.sock")
 	context(config, "far", "ssh://user@host")
-	if err := os.WriteFile(filepath.Join(config, "config.json"), []byte(`{"auths":{},"currentContext":"mine"}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(config, "config.json"),
+		[]byte(`{"auths":{},"currentContext":"mine"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
@@ -270,7 +307,8 @@ func TestWhereTheEngineIs(t *testing.T) {
 			}
 			t.Setenv("HOME", home)
 			_, err := at(t, "").Probe(t.Context())
-			if (err == nil) != (test.want == "") || !strings.Contains(fmt.Sprint(err), test.want) && err != nil || err != nil && !errors.Is(err, bench.ErrUnsupported) {
+			if (err == nil) != (test.want == "") || !strings.Contains(fmt.Sprint(err), test.want) && err != nil ||
+				err != nil && !errors.Is(err, bench.ErrUnsupported) {
 				t.Errorf("Probe = %v, want an error that wraps bench.ErrUnsupported with %q, or none", err, test.want)
 			}
 		})
@@ -295,7 +333,8 @@ func TestImageByManifest(t *testing.T) {
 			e, _ := open(t, apitest.Answers{
 				"GET /info":                         apitest.Reply(200, infoWith(test.info+`"MemoryLimit":true`)),
 				"GET /images/" + test.ref + "/json": apitest.Reply(200, test.image),
-				"GET /containers/c1/json":           apitest.Reply(200, `{"Id":"c1","Image":"sha256:00ff","State":{},"HostConfig":{"NetworkMode":"none"},"Config":{}}`),
+				"GET /containers/c1/json": apitest.Reply(200,
+					`{"Id":"c1","Image":"sha256:00ff","State":{},"HostConfig":{"NetworkMode":"none"},"Config":{}}`),
 			})
 			spec := bench.Spec{Image: test.ref, Argv: []string{"x"}}
 			if err := e.Prepare(t.Context(), spec); err != nil {
@@ -314,7 +353,8 @@ func TestImageByManifest(t *testing.T) {
 
 // The network that a rootless engine calls the host's is its own.
 func TestRootlessHost(t *testing.T) {
-	e, _ := open(t, apitest.Answers{"GET /info": apitest.Reply(200, infoWith(`"SecurityOptions":["name=rootless"],"MemoryLimit":true`))})
+	e, _ := open(t,
+		apitest.Answers{"GET /info": apitest.Reply(200, infoWith(`"SecurityOptions":["name=rootless"],"MemoryLimit":true`))})
 	err := e.Prepare(t.Context(), bench.Spec{Image: "own", Argv: []string{"x"}, Network: "host"})
 	if !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), "--network bridge") {
 		t.Errorf("Prepare = %v, want bench.ErrUnsupported, and what to take instead", err)

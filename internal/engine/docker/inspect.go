@@ -36,7 +36,8 @@ func (c *dockerContainer) Inspect(ctx context.Context) (bench.Applied, error) {
 		return bench.Applied{}, c.failed("inspect", errors.New("the engine's answer lacks State or HostConfig"))
 	}
 	if got.Image != c.image.ID {
-		return bench.Applied{}, c.failed("inspect", fmt.Errorf("%w: image: asked for %s, got %s", bench.ErrMismatch, c.image.ID, got.Image))
+		return bench.Applied{}, c.failed("inspect",
+			fmt.Errorf("%w: image: asked for %s, got %s", bench.ErrMismatch, c.image.ID, got.Image))
 	}
 	h := got.HostConfig
 	a := bench.Applied{

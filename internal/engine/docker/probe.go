@@ -96,7 +96,10 @@ func (e *Engine) reach(ctx context.Context) error {
 		return fmt.Errorf("%w: %s: no permission to use %s: run tare with sudo, or add this user to the group docker: "+
 			"%w", bench.ErrUnsupported, e.cfg.Name, host, err)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w: %s is not running at %s: install it, and start it with `systemctl start docker` or `dockerd`: %w", bench.ErrUnsupported, e.cfg.Name, host, err)
+		return fmt.Errorf(
+			"%w: %s is not running at %s: install it, and start it with `systemctl start docker` or `dockerd`: %w",
+			bench.ErrUnsupported, e.cfg.Name, host, err,
+		)
 	}
 	return e.failed("connect to "+host, err)
 }

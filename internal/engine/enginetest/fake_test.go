@@ -20,7 +20,9 @@ import (
 func TestFakeConformance(t *testing.T) {
 	enginetest.Run(t, enginetest.Options{
 		Open: func(testing.TB, enginetest.Env) bench.Engine {
-			return enginetest.NewFake(enginetest.FakeConfig{Takes: map[enginetest.Op]time.Duration{enginetest.OpCreate: time.Millisecond}})
+			return enginetest.NewFake(enginetest.FakeConfig{
+				Takes: map[enginetest.Op]time.Duration{enginetest.OpCreate: time.Millisecond},
+			})
 		},
 		Simulated: true,
 	})
@@ -147,7 +149,9 @@ func TestFakeFaults(t *testing.T) {
 
 func TestFakeRemoveFailsOnce(t *testing.T) {
 	broken := errors.New("broken")
-	f := enginetest.NewFake(enginetest.FakeConfig{Faults: []enginetest.Fault{{Op: enginetest.OpRemove, Call: 1, Err: broken}}})
+	f := enginetest.NewFake(enginetest.FakeConfig{
+		Faults: []enginetest.Fault{{Op: enginetest.OpRemove, Call: 1, Err: broken}},
+	})
 	c, err := f.Create(t.Context(), bench.Spec{})
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +193,8 @@ func TestFakeOperations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := enginetest.NewFake(enginetest.FakeConfig{
 			Takes: map[enginetest.Op]time.Duration{
-				enginetest.OpCreate: 7, enginetest.OpPause: 1, enginetest.OpResume: 20, enginetest.OpExec: 300, enginetest.OpSignal: 4000, enginetest.OpStop: 50000,
+				enginetest.OpCreate: 7, enginetest.OpPause: 1, enginetest.OpResume: 20, enginetest.OpExec: 300,
+				enginetest.OpSignal: 4000, enginetest.OpStop: 50000,
 			},
 			Faults: []enginetest.Fault{{Op: enginetest.OpExec, Call: 2, Err: broken}},
 		})

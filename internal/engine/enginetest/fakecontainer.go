@@ -37,7 +37,10 @@ type fakeContainer struct {
 }
 
 func newFakeContainer(f *Fake, number int, spec bench.Spec) *fakeContainer {
-	c := &fakeContainer{fake: f, number: number, spec: spec, term: newSignal(), kill: newSignal(), exited: make(chan struct{}), thawed: make(chan struct{})}
+	c := &fakeContainer{
+		fake: f, number: number, spec: spec, term: newSignal(), kill: newSignal(), exited: make(chan struct{}),
+		thawed: make(chan struct{}),
+	}
 	close(c.thawed)
 	return c
 }

@@ -52,7 +52,9 @@ func (c *fakeContainer) paused() bool {
 
 // Exec implements bench.Execer. The process is killed when ctx ends or the
 // container's first process has exited.
-func (f *Fake) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (exit bench.Exit, err error) {
+func (f *Fake) Exec(
+	ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer,
+) (exit bench.Exit, err error) {
 	err = f.operate(ctx, OpExec, c, func(own *fakeContainer) error {
 		if len(argv) == 0 || argv[0] != agent.Path {
 			return fmt.Errorf("exec %q in %s: %w", argv, own.ID(), fs.ErrNotExist)

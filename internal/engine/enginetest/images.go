@@ -31,7 +31,8 @@ func anyImage(t *testing.T, s *suite) {
 		}
 		x, exit := s.run(t, bench.Spec{Image: ref})
 		if out := x.stdout.String(); out != "second" || exit != (bench.Exit{}) || x.applied.Image != img.Digest() {
-			t.Errorf("%s: %q, %v, image %s; want second, success and %s (stderr: %.300q)", ref, out, exit, x.applied.Image, img.Digest(), x.stderr.String())
+			t.Errorf("%s: %q, %v, image %s; want second, success and %s (stderr: %.300q)",
+				ref, out, exit, x.applied.Image, img.Digest(), x.stderr.String())
 		}
 		gone := bench.Spec{Image: ref, Argv: []string{agent.Path, "cat", "/etc/gone"}}
 		if _, exit := s.run(t, gone); exit.Code == 0 {
@@ -72,7 +73,8 @@ func findsImage(t *testing.T, s *suite) {
 	}
 	s.loaded(t, func(_ *image.Image, name string) error { return finder.FindImage(t.Context(), name) })
 	err := finder.FindImage(t.Context(), "tare.invalid/none:1")
-	if !errors.Is(err, bench.ErrNoImage) || !strings.Contains(err.Error(), s.engine.Name()+` has no image "tare.invalid/none:1"`) {
+	if !errors.Is(err, bench.ErrNoImage) ||
+		!strings.Contains(err.Error(), s.engine.Name()+` has no image "tare.invalid/none:1"`) {
 		t.Errorf("an image that is not there: %v, want bench.ErrNoImage, and its name", err)
 	}
 }
@@ -98,7 +100,8 @@ func savesImage(t *testing.T, s *suite) {
 		}
 		return nil
 	})
-	if err := saver.SaveImage(t.Context(), "tare.invalid/none:1", io.Discard); err == nil || !strings.Contains(err.Error(), "tare.invalid/none:1") {
+	if err := saver.SaveImage(t.Context(), "tare.invalid/none:1", io.Discard); err == nil ||
+		!strings.Contains(err.Error(), "tare.invalid/none:1") {
 		t.Errorf("an image that is not there: %v, want an error that names it", err)
 	}
 }

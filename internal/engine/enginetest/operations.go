@@ -100,14 +100,17 @@ func execs(t *testing.T, s *suite) {
 		}
 	}
 	out = newBuffer()
-	if exit, err := e.Exec(t.Context(), x.Container, []string{agent.Path, "print", "300000"}, out, nil); err != nil || exit != (bench.Exit{}) || len(out.String()) != 300000 {
+	if exit, err := e.Exec(t.Context(), x.Container, []string{agent.Path, "print", "300000"}, out, nil); err != nil ||
+		exit != (bench.Exit{}) || len(out.String()) != 300000 {
 		t.Errorf("exec of print: %v, %v with %d bytes of output, want 300000", exit, err, len(out.String()))
 	}
 	var both bytes.Buffer // which two at once would spoil
-	if exit, err := e.Exec(t.Context(), x.Container, []string{agent.Path, "print", "200000", "both"}, &both, &both); err != nil || exit != (bench.Exit{}) || both.Len() != 400000 {
+	if exit, err := e.Exec(t.Context(), x.Container, []string{agent.Path, "print", "200000", "both"}, &both,
+		&both); err != nil || exit != (bench.Exit{}) || both.Len() != 400000 {
 		t.Errorf("exec of print to one writer: %v, %v with %d bytes of output, want 400000", exit, err, both.Len())
 	}
-	if exit, err := e.Exec(t.Context(), x.Container, []string{"/no/such/program"}, nil, nil); err == nil && exit.Code == 0 {
+	if exit, err := e.Exec(t.Context(), x.Container, []string{"/no/such/program"}, nil, nil); err == nil &&
+		exit.Code == 0 {
 		t.Error("exec of a program that does not exist succeeds")
 	}
 	s.execCancelled(t, e, x)

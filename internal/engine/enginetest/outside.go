@@ -61,7 +61,8 @@ func tmpfsMount(t *testing.T, s *suite) {
 	if s.refused(t, TmpfsMount, spec) {
 		return
 	}
-	i := slices.IndexFunc(s.facts(t, spec).Mounts, func(m agent.Mount) bool { return m.Target == "/mnt-tmp" && m.Type == "tmpfs" })
+	i := slices.IndexFunc(s.facts(t, spec).Mounts,
+		func(m agent.Mount) bool { return m.Target == "/mnt-tmp" && m.Type == "tmpfs" })
 	if i < 0 {
 		t.Error("no tmpfs at /mnt-tmp")
 	}
@@ -183,7 +184,8 @@ func hostProgram(t *testing.T, s *suite) {
 	for _, program := range []string{"/bin/sh", "sh"} {
 		x, exit := s.run(t, bench.Spec{Image: ref, Argv: []string{program, "-c", "echo $((6 * 7)); exit 3"}})
 		if out := x.stdout.String(); out != "42\n" || exit != (bench.Exit{Code: 3}) || x.applied.Image != img.Digest() {
-			t.Errorf("%s: %q, %v, image %s; want 42, status 3 and %s (stderr: %.300q)", program, out, exit, x.applied.Image, img.Digest(), x.stderr.String())
+			t.Errorf("%s: %q, %v, image %s; want 42, status 3 and %s (stderr: %.300q)",
+				program, out, exit, x.applied.Image, img.Digest(), x.stderr.String())
 		}
 	}
 }

@@ -27,8 +27,9 @@ func TestOverhead(t *testing.T) {
 
 func overhead(t *testing.T) {
 	drive := enginetest.DriverSide(enginetest.NewFake(enginetest.FakeConfig{Takes: map[enginetest.Op]time.Duration{
-		enginetest.OpPrepare: 100 * time.Millisecond, enginetest.OpCreate: 3 * time.Millisecond, enginetest.OpStart: 5 * time.Millisecond,
-		enginetest.OpRun: 7 * time.Millisecond, enginetest.OpRemove: 11 * time.Millisecond,
+		enginetest.OpPrepare: 100 * time.Millisecond, enginetest.OpCreate: 3 * time.Millisecond,
+		enginetest.OpStart: 5 * time.Millisecond,
+		enginetest.OpRun:   7 * time.Millisecond, enginetest.OpRemove: 11 * time.Millisecond,
 	}}), bench.Spec{Argv: []string{agent.Path, "exit", "0"}})
 	var order strings.Builder
 	driver := func(b *testing.B) time.Duration {

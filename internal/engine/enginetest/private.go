@@ -89,7 +89,8 @@ func privilegedFiles(t *testing.T, dirs ...string) (files []string) {
 func reachable(t *testing.T, files []string) []string {
 	t.Helper()
 	const nobody = 65534
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", `while IFS= read -r file; do [ ! -e "$file" ] || printf '%s\n' "$file"; done`)
+	cmd := exec.CommandContext(t.Context(), "sh", "-c",
+		`while IFS= read -r file; do [ ! -e "$file" ] || printf '%s\n' "$file"; done`)
 	cmd.Dir = "/"
 	cmd.Stdin = strings.NewReader(strings.Join(files, "\n") + "\n")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
@@ -112,7 +113,8 @@ func anyUmask(t *testing.T, s *suite) {
 	image := imagetest.ForeignOf(t, imagetest.Agent(t), "7:8", imagetest.File("etc/implied/file", "text"))
 	old := syscall.Umask(0o077)
 	defer syscall.Umask(old)
-	if got := s.output(t, bench.Spec{Image: image, Argv: []string{agent.Path, "cat", "/etc/implied/file"}}); got != "text" {
+	if got := s.output(t,
+		bench.Spec{Image: image, Argv: []string{agent.Path, "cat", "/etc/implied/file"}}); got != "text" {
 		t.Errorf("a file of the image: %q, want its text", got)
 	}
 }

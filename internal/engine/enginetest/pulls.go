@@ -30,7 +30,8 @@ func pulls(t *testing.T, s *suite) {
 	})
 	t.Run("another name", func(t *testing.T) {
 		spec := bench.Spec{Image: "127.0.0.1:1/mine/image:1"}
-		if err := errors.Join(p.Pull(t.Context(), spec), p.Evict(t.Context(), spec)); err == nil || len(strings.Split(err.Error(), "\n")) != 2 {
+		if err := errors.Join(p.Pull(t.Context(), spec), p.Evict(t.Context(), spec)); err == nil ||
+			len(strings.Split(err.Error(), "\n")) != 2 {
 			t.Errorf("Pull and Evict of an image that nobody would find again: %v, want two errors", err)
 		}
 	})

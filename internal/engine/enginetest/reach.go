@@ -149,7 +149,8 @@ func reachGone(t *testing.T, e bench.Addresser, x *trial, was netip.AddrPort) {
 		t.Fatal(err)
 	}
 	x.wait(t)
-	if at, err := e.Address(t.Context(), x.Container, x.spec.Ports[0]); errors.Is(err, bench.ErrUnsupported) || err == nil && at != was {
+	if at, err := e.Address(t.Context(), x.Container, x.spec.Ports[0]); errors.Is(err, bench.ErrUnsupported) ||
+		err == nil && at != was {
 		t.Errorf("Address of a container that has exited = %v, %v; want %v, or another error", at, err, was)
 	}
 }

@@ -185,7 +185,8 @@ func (s *suite) writesData(t *testing.T, spec bench.Spec) {
 	x.attach(t)
 	x.start(t)
 	if exit := x.wait(t); exit != (bench.Exit{}) {
-		t.Errorf("data on %s, %+v: %v (stderr: %.300q), want the file written", spec.Storage, spec.Security, exit, x.stderr.String())
+		t.Errorf("data on %s, %+v: %v (stderr: %.300q), want the file written",
+			spec.Storage, spec.Security, exit, x.stderr.String())
 	}
 }
 
@@ -271,7 +272,8 @@ func (x *trial) hostData(t *testing.T) string {
 		t.Fatalf("nothing is mounted at %s", bench.DataDir)
 	}
 	for _, m := range here {
-		if below, ok := strings.CutPrefix(inside[i].Root, strings.TrimSuffix(m.Root, "/")); ok && m.Device == inside[i].Device {
+		if below, ok := strings.CutPrefix(inside[i].Root, strings.TrimSuffix(m.Root, "/")); ok &&
+			m.Device == inside[i].Device {
 			return filepath.Join(m.Point, below)
 		}
 	}

@@ -209,7 +209,8 @@ func (s *suite) ready(t *testing.T, spec bench.Spec, text string) *trial {
 	x.attach(t)
 	x.start(t)
 	if err := x.stdout.await(t.Context(), text); err != nil {
-		t.Fatalf("%q has not printed %q: %v (stdout: %.300q, stderr: %.300q)", spec.Argv, text, err, x.stdout.String(), x.stderr.String())
+		t.Fatalf("%q has not printed %q: %v (stdout: %.300q, stderr: %.300q)",
+			spec.Argv, text, err, x.stdout.String(), x.stderr.String())
 	}
 	return x
 }

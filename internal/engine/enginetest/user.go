@@ -35,7 +35,10 @@ func AsOrdinaryUser(t *testing.T, test string) {
 	}
 	cmd := exec.CommandContext(t.Context(), program, "-test.run=^"+test+"$", "-test.v")
 	cmd.Dir = dir
-	cmd.Env = []string{"TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), imagetest.AgentVariable + "=" + agent, enginesVariable + "=" + os.Getenv(enginesVariable)}
+	cmd.Env = []string{
+		"TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), imagetest.AgentVariable + "=" + agent,
+		enginesVariable + "=" + os.Getenv(enginesVariable),
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%s as user %d: %v\n%s", test, nobody, err, out)

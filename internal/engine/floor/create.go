@@ -74,7 +74,8 @@ func (c *container) build(ctx context.Context, k *datadir.Manager) error {
 	}
 	if h := c.plan.groups; h != nil {
 		l := c.plan.spec.Limits
-		if err := h.Create(c.group, cgroup.Limits{CPUs: l.CPUs, CPUSet: l.CPUSet, Memory: l.Memory, Pids: l.Pids}); err != nil {
+		if err := h.Create(c.group,
+			cgroup.Limits{CPUs: l.CPUs, CPUSet: l.CPUSet, Memory: l.Memory, Pids: l.Pids}); err != nil {
 			return err
 		}
 		c.groups = h
@@ -278,7 +279,9 @@ func (c *container) instructions(root agent.Root) agent.Instructions {
 		Keep: agent.DefaultCapabilities, NoNewPrivs: spec.Security.NoNewPrivileges,
 		Argv: c.plan.argv, Env: c.plan.env, Dir: c.plan.dir,
 	}
-	proc := agent.InitMount{Type: "proc", Source: "proc", Target: "/proc", Flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC}
+	proc := agent.InitMount{
+		Type: "proc", Source: "proc", Target: "/proc", Flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC,
+	}
 	if spec.Security.Privileged {
 		in.Keep = ^uint64(0)
 	} else {
@@ -295,7 +298,10 @@ func (c *container) instructions(root agent.Root) agent.Instructions {
 func devices(name string) []agent.InitMount {
 	mounts := []agent.InitMount{
 		{Type: "tmpfs", Source: name, Target: "/dev", Flags: unix.MS_NOSUID, Data: "mode=755,size=64k"},
-		{Type: "tmpfs", Source: "shm", Target: "/dev/shm", Flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, Data: "mode=1777,size=64m"},
+		{
+			Type: "tmpfs", Source: "shm", Target: "/dev/shm", Flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC,
+			Data: "mode=1777,size=64m",
+		},
 	}
 	for _, device := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
 		mounts = append(mounts, agent.InitMount{Type: "bind", Source: "/dev/" + device, Target: "/dev/" + device})
@@ -307,7 +313,9 @@ func mountOf(m bench.Mount) agent.InitMount {
 	if m.Type == "bind" {
 		return agent.InitMount{Type: "bind", Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly}
 	}
-	tmpfs := agent.InitMount{Type: "tmpfs", Source: "tmpfs", Target: m.Target, Flags: unix.MS_NOSUID | unix.MS_NODEV, Data: "mode=1777"}
+	tmpfs := agent.InitMount{
+		Type: "tmpfs", Source: "tmpfs", Target: m.Target, Flags: unix.MS_NOSUID | unix.MS_NODEV, Data: "mode=1777",
+	}
 	if m.Size > 0 {
 		tmpfs.Data += ",size=" + strconv.FormatInt(m.Size, 10)
 	}

@@ -25,7 +25,9 @@ import (
 // may not have, starts the process and ends.
 //
 // A thread cannot enter a user namespace, so Exec refuses containers that have one.
-func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
+func (e *Engine) Exec(
+	ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer,
+) (bench.Exit, error) {
 	own, err := e.running(c)
 	if err != nil {
 		return bench.Exit{}, err

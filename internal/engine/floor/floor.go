@@ -151,7 +151,10 @@ func namespacesWork() error {
 	}
 	for _, refusal := range []error{fs.ErrPermission, syscall.ENOSPC, syscall.EINVAL, syscall.EUSERS, syscall.ENOSYS} {
 		if errors.Is(err, refusal) {
-			return fmt.Errorf("%w: the kernel refuses new namespaces (%w); run tare as root, or allow user namespaces in /proc/sys/user and /proc/sys/kernel", bench.ErrUnsupported, err)
+			return fmt.Errorf(
+				"%w: the kernel refuses new namespaces (%w); run tare as root, or allow user namespaces in /proc/sys/user and "+
+					"/proc/sys/kernel", bench.ErrUnsupported, err,
+			)
 		}
 	}
 	return fmt.Errorf("make namespaces: %w", err)

@@ -179,7 +179,10 @@ func TestMark(t *testing.T) {
 	if gotRun, gotID, ok := floor.Unmark(floor.Mark(run, id)); gotRun != run || gotID != id || !ok {
 		t.Errorf("Unmark(Mark(%q, %q)) = %q, %q, %v", run, id, gotRun, gotID, ok)
 	}
-	for _, name := range []string{"", "tmpfs", "tare:", "tare:run", "tare::floor-0123abcd-1", "tare:run:../..", "tare:../x:floor-0123abcd-1", "tare:run:floor-0123abcd-1/.."} {
+	for _, name := range []string{
+		"", "tmpfs", "tare:", "tare:run", "tare::floor-0123abcd-1", "tare:run:../..", "tare:../x:floor-0123abcd-1",
+		"tare:run:floor-0123abcd-1/..",
+	} {
 		if run, id, ok := floor.Unmark(name); ok {
 			t.Errorf("Unmark(%q) = %q, %q, want nothing", name, run, id)
 		}

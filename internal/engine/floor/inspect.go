@@ -82,7 +82,8 @@ func (c *container) checkRoot(tid int, root proc.Mount) error {
 	case c.copied && readback.SameFile(filepath.Join(dirOf(tid), "root"), filepath.Join(c.dir, "root")):
 	case !c.copied && (lower == c.plan.rootfs || lower == quoteOverlay(c.plan.rootfs)):
 	default:
-		return fmt.Errorf("%w: image: asked for %s, got a root of type %s over %q", bench.ErrMismatch, c.plan.image, root.Type, lower)
+		return fmt.Errorf("%w: image: asked for %s, got a root of type %s over %q",
+			bench.ErrMismatch, c.plan.image, root.Type, lower)
 	}
 	return nil
 }

@@ -33,7 +33,8 @@ func holding(t *testing.T, spec bench.Spec) (*floor.Engine, bench.Container) {
 
 // What Exec runs is inside, and as confined as the first process.
 func TestExecIsInside(t *testing.T) {
-	e, c := holding(t, bench.Spec{Dir: "/proc", Env: []string{"A=b"}, Security: bench.Security{NoNewPrivileges: true, ReadOnly: true}})
+	e, c := holding(t,
+		bench.Spec{Dir: "/proc", Env: []string{"A=b"}, Security: bench.Security{NoNewPrivileges: true, ReadOnly: true}})
 	for task, want := range map[string][]string{
 		"facts":                 {`"cwd":"/proc"`, `"hostname":"` + c.ID(), `"interfaces":["lo"]`, `"root_writable":false`, `"cgroup":["`},
 		"env":                   {"A=b\n"},

@@ -44,14 +44,16 @@ func TestImageOfHostProgram(t *testing.T) {
 		t.Error(err)
 	}
 	for _, other := range []string{"sh", "/bin/sh", "/tare-agent"} {
-		if _, err := e.Create(t.Context(), bench.Spec{Image: spec.Image, Argv: []string{other}}); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := e.Create(t.Context(),
+			bench.Spec{Image: spec.Image, Argv: []string{other}}); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s, which the image lacks: Create = %v, want fs.ErrNotExist", other, err)
 		}
 	}
 	if err := os.Chmod(file, 0o755|os.ModeSetgid); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(t, enginetest.NewEnv(t, imagetest.Library(t))).Create(t.Context(), spec); !errors.Is(err, bench.ErrUnsupported) {
+	if _, err := open(t, enginetest.NewEnv(t, imagetest.Library(t))).Create(t.Context(),
+		spec); !errors.Is(err, bench.ErrUnsupported) {
 		t.Errorf("set-group-ID: Create = %v, want bench.ErrUnsupported", err)
 	}
 	copyOf(t, "/bin/cat", file)

@@ -29,8 +29,10 @@ func TestConformance(t *testing.T) {
 		Unsupported: append(enginetest.OwnNetworks(),
 			enginetest.NetworkNone, enginetest.BindMount, enginetest.TmpfsMount,
 			enginetest.CPUQuota, enginetest.CPUSet, enginetest.MemoryLimit, enginetest.PidsLimit,
-			enginetest.ReadOnlyRoot, enginetest.NoNewPrivileges, enginetest.SeccompDocker, enginetest.UserNS, enginetest.Privileged,
-			enginetest.Layer, enginetest.AnyImage, enginetest.ForeignData, enginetest.StorageLayer, enginetest.StorageVolume, enginetest.StorageTmpfs,
+			enginetest.ReadOnlyRoot, enginetest.NoNewPrivileges, enginetest.SeccompDocker,
+			enginetest.UserNS, enginetest.Privileged,
+			enginetest.Layer, enginetest.AnyImage, enginetest.ForeignData, enginetest.StorageLayer,
+			enginetest.StorageVolume, enginetest.StorageTmpfs,
 		),
 	})
 }
@@ -105,7 +107,8 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: Create = %v, want bench.ErrUnsupported", name, err)
 		}
 	}
-	if _, err := e.Create(t.Context(), bench.Spec{Image: image.Agent, Argv: []string{"/bin/sh"}}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := e.Create(t.Context(),
+		bench.Spec{Image: image.Agent, Argv: []string{"/bin/sh"}}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a program that the agent's image lacks: Create = %v, want fs.ErrNotExist", err)
 	}
 }
@@ -133,7 +136,8 @@ func TestLeftoverOfNoRun(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	left, err := open(t, s).(*native.Engine).Leftovers(t.Context(), func(run string) bool { return strings.HasSuffix(run, s.Run) })
+	left, err := open(t, s).(*native.Engine).Leftovers(t.Context(),
+		func(run string) bool { return strings.HasSuffix(run, s.Run) })
 	if err != nil || len(left) > 0 {
 		t.Errorf("Leftovers = %v, %v; want none", left, err)
 	}

@@ -59,7 +59,9 @@ func (e *Engine) Signal(_ context.Context, c bench.Container, s syscall.Signal) 
 
 // Exec implements bench.Execer. The process ends with the first process at the latest, as in a
 // container.
-func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
+func (e *Engine) Exec(
+	ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer,
+) (bench.Exit, error) {
 	p, err := e.processOf(c)
 	if err != nil {
 		return bench.Exit{}, err

@@ -136,7 +136,8 @@ func (b *bundle) chownRoot() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, ns.Close()) }()
-	if err := errors.Join(os.Mkdir(b.lowerDir(), 0o700), os.Chown(b.path("upper"), userns.First, userns.First)); err != nil {
+	if err := errors.Join(os.Mkdir(b.lowerDir(), 0o700),
+		os.Chown(b.path("upper"), userns.First, userns.First)); err != nil {
 		return err
 	}
 	if err := errors.Join(userns.AllowTraverse(filepath.Dir(b.dir)), userns.AllowTraverse(b.dir)); err != nil {
@@ -147,7 +148,8 @@ func (b *bundle) chownRoot() (err error) {
 
 // mount mounts a fresh writable layer over the image.
 func (b *bundle) mount() error {
-	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", quoteOverlay(b.lowerDir()), quoteOverlay(b.path("upper")), quoteOverlay(b.path("work")))
+	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", quoteOverlay(b.lowerDir()), quoteOverlay(b.path("upper")),
+		quoteOverlay(b.path("work")))
 	if err := unix.Mount("overlay", b.path("rootfs"), "overlay", 0, options); err != nil {
 		return &os.PathError{Op: "mount overlay", Path: b.path("rootfs"), Err: err}
 	}

@@ -83,7 +83,8 @@ func (e *Engine) leftoversOf(run string) ([]bench.Leftover, error) {
 	}
 	var found []bench.Leftover
 	for _, number := range containers {
-		found = append(found, bench.Leftover{Run: run, Engine: e.cfg.Name, Kind: kindContainer, ID: e.cfg.Name + "-" + number})
+		found = append(found,
+			bench.Leftover{Run: run, Engine: e.cfg.Name, Kind: kindContainer, ID: e.cfg.Name + "-" + number})
 	}
 	if _, err := os.Lstat(dir); err == nil {
 		found = append(found, bench.Leftover{Run: run, Engine: e.cfg.Name, Kind: kindDirectory, ID: filepath.Base(dir)})

@@ -159,9 +159,20 @@ func (l layout) namespaces(spec bench.Spec) []specs.LinuxNamespace {
 func systemMounts(spec bench.Spec) []specs.Mount {
 	return []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
-		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "strictatime", "mode=755", "size=65536k"}},
-		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"}},
-		{Destination: "/dev/shm", Type: "tmpfs", Source: "shm", Options: []string{"nosuid", "noexec", "nodev", "mode=1777", "size=67108864"}},
+		{
+			Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{
+				"nosuid", "strictatime", "mode=755", "size=65536k",
+			},
+		},
+		{
+			Destination: "/dev/pts", Type: "devpts", Source: "devpts",
+			Options: []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"},
+		},
+		{
+			Destination: "/dev/shm", Type: "tmpfs", Source: "shm", Options: []string{
+				"nosuid", "noexec", "nodev", "mode=1777", "size=67108864",
+			},
+		},
 		{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
 		sys(spec),
 	}
@@ -175,9 +186,15 @@ func sys(spec bench.Spec) specs.Mount {
 		mode = "rw"
 	}
 	if spec.Security.UserNS && spec.Network == "host" {
-		return specs.Mount{Destination: "/sys", Type: "bind", Source: "/sys", Options: []string{"rbind", "rprivate", "nosuid", "noexec", "nodev", mode}}
+		return specs.Mount{
+			Destination: "/sys", Type: "bind", Source: "/sys", Options: []string{
+				"rbind", "rprivate", "nosuid", "noexec", "nodev", mode,
+			},
+		}
 	}
-	return specs.Mount{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", mode}}
+	return specs.Mount{
+		Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", mode},
+	}
 }
 
 func resources(spec bench.Spec) *specs.LinuxResources {

@@ -23,7 +23,9 @@ import (
 // Exec runs the runtime's exec, with a process like the container's first one except for its
 // arguments. If the runtime itself fails, which its log tells, that is an error; any other status
 // is the status of the process. Exec returns when no process can print to the outputs any more.
-func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
+func (e *Engine) Exec(
+	ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer,
+) (bench.Exit, error) {
 	own, err := e.containerOf(c)
 	if err != nil {
 		return bench.Exit{}, err

@@ -74,7 +74,8 @@ func (c *container) checkRoot(root proc.Mount) error {
 	lower, _ := root.Option("lowerdir")
 	want := c.bundle.lowerDir()
 	if lower != want && lower != quoteOverlay(want) || c.bundle.userNS && !readback.SameFile(want, c.bundle.base) {
-		return fmt.Errorf("%w: image: asked for %s, got a root of type %s over %q", bench.ErrMismatch, c.bundle.image.Ref(), root.Type, lower)
+		return fmt.Errorf("%w: image: asked for %s, got a root of type %s over %q",
+			bench.ErrMismatch, c.bundle.image.Ref(), root.Type, lower)
 	}
 	return nil
 }

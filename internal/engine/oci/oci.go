@@ -211,7 +211,10 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 func (e *Engine) takeBundle(ctx context.Context, spec bench.Spec) (*bundle, error) {
 	img, err := e.cfg.Images.Resolve(ctx, spec.Image)
 	if errors.Is(err, image.ErrForeign) {
-		return nil, fmt.Errorf("%w: %s has no image store: name the image as docker://REF, oci:DIR, tar:FILE or host:PROGRAM: %w", bench.ErrUnsupported, e.cfg.Name, err)
+		return nil, fmt.Errorf(
+			"%w: %s has no image store: name the image as docker://REF, oci:DIR, tar:FILE or host:PROGRAM: %w",
+			bench.ErrUnsupported, e.cfg.Name, err,
+		)
 	}
 	if err != nil {
 		return nil, err
@@ -229,7 +232,9 @@ func (e *Engine) takeBundle(ctx context.Context, spec bench.Spec) (*bundle, erro
 // bundleOf returns a staged bundle of the image, or a new one.
 func (e *Engine) bundleOf(ctx context.Context, img *image.Image, userNS bool) (*bundle, error) {
 	e.mu.Lock()
-	i := slices.IndexFunc(e.prepared, func(b *bundle) bool { return b.image.Digest() == img.Digest() && b.userNS == userNS })
+	i := slices.IndexFunc(e.prepared, func(b *bundle) bool {
+		return b.image.Digest() == img.Digest() && b.userNS == userNS
+	})
 	if i >= 0 {
 		b := e.prepared[i]
 		e.prepared = slices.Delete(e.prepared, i, i+1)

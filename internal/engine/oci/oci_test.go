@@ -25,7 +25,10 @@ func TestConformance(t *testing.T) {
 		{runtime: "runc"},
 		{runtime: "crun"},
 		{runtime: "youki"},
-		{runtime: "runsc", unsupported: []enginetest.Feature{enginetest.PidsLimit, enginetest.NetworkBridge, enginetest.ReachBridge, enginetest.ReachPeer, enginetest.SeccompDocker, enginetest.UserNS}, sandboxed: true},
+		{runtime: "runsc", unsupported: []enginetest.Feature{
+			enginetest.PidsLimit, enginetest.NetworkBridge, enginetest.ReachBridge, enginetest.ReachPeer,
+			enginetest.SeccompDocker, enginetest.UserNS,
+		}, sandboxed: true},
 	} {
 		t.Run(test.runtime, func(t *testing.T) {
 			_, err := oci.New(oci.Config{Name: test.runtime}).Probe(t.Context())

@@ -84,7 +84,8 @@ func inside(t *testing.T, runtime string, env enginetest.Env, c bench.Container)
 // What Exec runs has what the container's first process has.
 func TestExecIsAsTheFirst(t *testing.T) {
 	runtimes(t, func(t *testing.T, runtime string) {
-		e, c, _ := holding(t, runtime, bench.Spec{Dir: "/proc", Env: []string{"A=b"}, Security: bench.Security{NoNewPrivileges: true}})
+		e, c, _ := holding(t, runtime,
+			bench.Spec{Dir: "/proc", Env: []string{"A=b"}, Security: bench.Security{NoNewPrivileges: true}})
 		for task, want := range map[string][]string{
 			"facts":                 {`"cwd":"/proc"`, `"no_new_privs":true`, `"uid":0`},
 			"env":                   {"A=b\n", "PATH="},
@@ -109,13 +110,15 @@ func TestExecFailures(t *testing.T) {
 	runtimes(t, func(t *testing.T, runtime string) {
 		e, c, _ := holding(t, runtime, bench.Spec{})
 		for _, code := range []string{"1", "127", "128", "255"} {
-			if exit, err := e.Exec(t.Context(), c, []string{agent.Path, "exit", code}, nil, nil); err != nil || exit.String() != "exit status "+code {
+			if exit, err := e.Exec(t.Context(), c, []string{agent.Path, "exit", code}, nil, nil); err != nil ||
+				exit.String() != "exit status "+code {
 				t.Errorf("exit %s: %v, %v", code, exit, err)
 			}
 		}
 		if exit, err := e.Exec(t.Context(), c, []string{"/no/such/program"}, nil, nil); err == nil {
 			t.Errorf("a program that does not exist: %v, want an error", exit)
-		} else if text := err.Error(); !strings.Contains(text, "no such file") && !strings.Contains(text, "No such file") && !strings.Contains(text, "/no/such/program") {
+		} else if text := err.Error(); !strings.Contains(text, "no such file") && !strings.Contains(text, "No such file") &&
+			!strings.Contains(text, "/no/such/program") {
 			t.Errorf("a program that does not exist: %v, want the reason", err)
 		}
 	})

@@ -71,7 +71,9 @@ func golden(t *testing.T, name string, got []byte) {
 
 func TestParseVersion(t *testing.T) {
 	got, err := parseVersion("crun", "crun version 1.8.1\ncommit: f8a0\nrundir: /run/crun\nspec: 1.0.0\n+SYSTEMD\n")
-	want := runtimeVersion{name: "crun", number: "1.8.1", facts: []bench.Label{{Key: "commit", Value: "f8a0"}, {Key: "spec", Value: "1.0.0"}}}
+	want := runtimeVersion{
+		name: "crun", number: "1.8.1", facts: []bench.Label{{Key: "commit", Value: "f8a0"}, {Key: "spec", Value: "1.0.0"}},
+	}
 	if err != nil || cmp.Diff(want, got, cmp.AllowUnexported(runtimeVersion{})) != "" {
 		t.Errorf("parseVersion = %+v, %v; want %+v", got, err, want)
 	}
@@ -85,8 +87,9 @@ func TestParseVersion(t *testing.T) {
 func TestExplain(t *testing.T) {
 	failed := errors.New("exit status 1")
 	for name, test := range map[string]struct{ log, stderr, want string }{
-		"nothing":      {"", "", "r create: exit status 1"},
-		"log":          {`{"level":"warning","msg":"first"}` + "\n" + `{"level":"error","msg":"no such file"}` + "\n", "unused", "r create: exit status 1: no such file (+1 lines omitted)"},
+		"nothing": {"", "", "r create: exit status 1"},
+		"log": {`{"level":"warning","msg":"first"}` + "\n" + `{"level":"error","msg":"no such file"}` +
+			"\n", "unused", "r create: exit status 1: no such file (+1 lines omitted)"},
 		"plain log":    {"not json\n", "", "r create: exit status 1: not json"},
 		"stderr":       {"", "a\n\nb\nc \n\n", "r create: exit status 1: c (+2 lines omitted)"},
 		"unprintable":  {"", "a\x1b[31m\xffb", "r create: exit status 1: a [31m?b"},
@@ -131,7 +134,9 @@ func TestUserOf(t *testing.T) {
 }
 
 func TestNumberOf(t *testing.T) {
-	for name, want := range map[string]string{"runc-1": "1", "runc-20": "20", "runc-01": "", "runc-0": "", "runc-1-2": "", "crun-1": "", "runc-../1": ""} {
+	for name, want := range map[string]string{
+		"runc-1": "1", "runc-20": "20", "runc-01": "", "runc-0": "", "runc-1-2": "", "crun-1": "", "runc-../1": "",
+	} {
 		if got, ok := numberOf(name, "runc"); got != want || ok != (want != "") {
 			t.Errorf("numberOf(%q) = %q, %v; want %q", name, got, ok, want)
 		}

@@ -132,7 +132,8 @@ func (s *sandbox) security() (bench.Security, error) {
 	}
 	if caps := s.Spec.Process.Capabilities; caps != nil {
 		held := func(name string) bool { return slices.Contains(caps.Bounding, name) }
-		security.Privileged = !slices.ContainsFunc(capabilityNames(uint64(ours.Bounding)), func(name string) bool { return !held(name) })
+		security.Privileged = !slices.ContainsFunc(capabilityNames(uint64(ours.Bounding)),
+			func(name string) bool { return !held(name) })
 	}
 	return security, nil
 }

@@ -30,7 +30,9 @@ func Mount(m bench.Mount) specs.Mount {
 		mode = "ro"
 	}
 	if m.Type == "bind" {
-		return specs.Mount{Destination: m.Target, Type: "bind", Source: m.Source, Options: []string{"rbind", "rprivate", mode}}
+		return specs.Mount{
+			Destination: m.Target, Type: "bind", Source: m.Source, Options: []string{"rbind", "rprivate", mode},
+		}
 	}
 	options := []string{"nosuid", "nodev", "mode=1777", mode}
 	if m.Size > 0 {

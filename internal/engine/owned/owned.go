@@ -101,7 +101,8 @@ func (r Run) Restart(ctx context.Context, unit, elsewhere string, answers func()
 		return cannot("systemd does not run " + unit)
 	}
 	if out, err := exec.CommandContext(ctx, "systemctl", "restart", unit).CombinedOutput(); err != nil {
-		return r.CallError("systemctl restart "+unit, fmt.Errorf("%w: %.500q", bench.Because(ctx, err), strings.TrimSpace(string(out))))
+		return r.CallError("systemctl restart "+unit,
+			fmt.Errorf("%w: %.500q", bench.Because(ctx, err), strings.TrimSpace(string(out))))
 	}
 	for {
 		err := answers()

@@ -26,7 +26,9 @@ func BenchmarkOverhead(b *testing.B) {
 	enginetest.Require(b, "podman", err)
 	socket := serviceOfTest(b)
 	env := enginetest.NewEnv(b, imagetest.Library(b))
-	e := podman.New(podman.Config{Name: "podman", Run: env.Run, Dir: env.Dir, Images: env.Images, Host: "unix://" + socket})
+	e := podman.New(podman.Config{
+		Name: "podman", Run: env.Run, Dir: env.Dir, Images: env.Images, Host: "unix://" + socket,
+	})
 	enginetest.Use(b, e)
 	spec := bench.Spec{Argv: []string{agent.Path, "exit", "0"}}
 	body, err := podman.Body(b.Context(), e, spec)
@@ -37,7 +39,10 @@ func BenchmarkOverhead(b *testing.B) {
 		Socket: socket,
 		Root:   "/v4.0.0/libpod",
 		Create: body,
-		Calls:  []string{"POST /containers/ID/start", "POST /containers/ID/wait?condition=exited&interval=20ms", "DELETE /containers/ID?force=true&volumes=true&timeout=0"},
+		Calls: []string{
+			"POST /containers/ID/start", "POST /containers/ID/wait?condition=exited&interval=20ms",
+			"DELETE /containers/ID?force=true&volumes=true&timeout=0",
+		},
 	}
 	enginetest.Overhead(b, enginetest.DriverSide(e, spec), bare.Loop())
 }

@@ -54,7 +54,8 @@ func (c *client) list(ctx context.Context, add func(run, kind, id string)) error
 		ID     string `json:"Id"`
 		Labels map[string]string
 	}
-	if err := c.get(ctx, "/containers/json?all=true&filters=%7B%22label%22%3A%5B%22"+owned.Label+"%22%5D%7D", &containers); err != nil {
+	if err := c.get(ctx, "/containers/json?all=true&filters=%7B%22label%22%3A%5B%22"+owned.Label+"%22%5D%7D",
+		&containers); err != nil {
 		return c.failed("list containers", err)
 	}
 	for _, found := range containers {

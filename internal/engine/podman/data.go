@@ -20,7 +20,8 @@ func (c *container) openData(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	answer, err := c.client.send(ctx, http.MethodPut, "/containers/"+c.id+"/archive?path=%2F", "application/x-tar", bytes.NewReader(archive))
+	answer, err := c.client.send(ctx, http.MethodPut, "/containers/"+c.id+"/archive?path=%2F", "application/x-tar",
+		bytes.NewReader(archive))
 	if err != nil {
 		return c.failed("make "+bench.DataDir, err)
 	}

@@ -22,7 +22,9 @@ import (
 // removal, and ended by the next one, whichever way its groups are named.
 func TestRemoveEndsWhatIsLeft(t *testing.T) {
 	h, _ := cgrouptest.Live(t)
-	for manager, name := range map[string]string{"cgroupfs": "/libpod_parent/libpod-%s", "systemd": "/machine.slice/libpod-%s.scope"} {
+	for manager, name := range map[string]string{
+		"cgroupfs": "/libpod_parent/libpod-%s", "systemd": "/machine.slice/libpod-%s.scope",
+	} {
 		t.Run(manager, func(t *testing.T) {
 			id := fmt.Sprintf("tare-test-%d", os.Getpid())
 			group := fmt.Sprintf(name, id)

@@ -23,7 +23,9 @@ import (
 // at returns an engine at a socket, with the images of a stand-in agent.
 func at(t *testing.T, socket string) *podman.Engine {
 	t.Helper()
-	e := podman.New(podman.Config{Name: "podman", Run: "run-1", Dir: t.TempDir(), Images: apitest.FakeLibrary(t), Host: "unix://" + socket})
+	e := podman.New(podman.Config{
+		Name: "podman", Run: "run-1", Dir: t.TempDir(), Images: apitest.FakeLibrary(t), Host: "unix://" + socket,
+	})
 	t.Cleanup(func() { _ = e.Close(context.Background()) }) // the fakes do not know the call
 	return e
 }
@@ -55,7 +57,9 @@ func endless(text string) http.HandlerFunc {
 
 // A named service that is not there is a conclusive answer, with what to do.
 func TestProbeOfAnAbsentService(t *testing.T) {
-	for name, socket := range map[string]string{"no socket": filepath.Join(t.TempDir(), "none.sock"), "nobody listens": apitest.DeadSocket(t)} {
+	for name, socket := range map[string]string{
+		"no socket": filepath.Join(t.TempDir(), "none.sock"), "nobody listens": apitest.DeadSocket(t),
+	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := at(t, socket).Probe(t.Context())
 			if !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(fmt.Sprint(err), "podman system service") {
@@ -76,7 +80,8 @@ func TestProbeWithoutPodman(t *testing.T) {
 	t.Setenv("CONTAINER_HOST", "")
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	e := podman.New(podman.Config{Name: "podman", Run: "run-1", Dir: t.TempDir()})
-	if _, err := e.Probe(t.Context()); !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), "install podman") {
+	if _, err := e.Probe(t.Context()); !errors.Is(err, bench.ErrUnsupported) ||
+		!strings.Contains(err.Error(), "install podman") {
 		t.Errorf("Probe = %v, want bench.ErrUnsupported and what to install", err)
 	}
 }
@@ -110,7 +115,8 @@ func TestForbiddenSocket(t *testing.T) {
 	if err := os.Chmod(s.Socket, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Probe(t.Context()); !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), "no permission") {
+	if _, err := e.Probe(t.Context()); !errors.Is(err, bench.ErrUnsupported) ||
+		!strings.Contains(err.Error(), "no permission") {
 		t.Errorf("Probe = %v, want bench.ErrUnsupported and the reason", err)
 	}
 }
@@ -122,25 +128,43 @@ func TestBadAnswers(t *testing.T) {
 	}
 	endlessError := func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500); endless(`{"message":`)(w, r) }
 	apitest.BadAnswers(t, open, map[string]apitest.BadAnswer{
-		"probe: error":           {Call: "GET /info", Answer: apitest.Reply(500, `{"cause":"x","message":"disk on fire","response":500}`), Want: "disk on fire", Do: apitest.Probe},
-		"probe: error no JSON":   {Call: "GET /info", Answer: apitest.Reply(502, `<html>`), Want: "502", Do: apitest.Probe},
-		"probe: garbage":         {Call: "GET /info", Answer: apitest.Reply(200, `{"host":`), Want: "podman: info", Do: apitest.Probe},
-		"probe: another server":  {Call: "GET /info", Answer: apitest.Reply(200, `<html>`), Want: "podman: info", Do: apitest.Probe},
-		"probe: another kind":    {Call: "GET /info", Answer: apitest.Reply(200, `{"host":7}`), Want: "podman: info", Do: apitest.Probe},
-		"probe: endless":         {Call: "GET /info", Answer: endless(strings.Repeat(" ", 1<<16)), Want: "podman: info", Do: apitest.Probe},
-		"probe: endless string":  {Call: "GET /info", Answer: endlessString, Want: "podman: info", Do: apitest.Probe},
-		"probe: endless error":   {Call: "GET /info", Answer: endlessError, Want: "500", Do: apitest.Probe},
-		"prepare: image missing": {Call: "GET /images/own/json", Answer: apitest.Reply(404, `{"message":"own: image not known"}`), Want: "podman pull own", Do: apitest.Prepare("own")},
-		"prepare: load fails":    {Call: "POST /images/load", Answer: apitest.Reply(500, `{"message":"no space left on device"}`), Want: "no space left on device", Do: apitest.Prepare("")},
+		"probe: error": {
+			Call: "GET /info", Answer: apitest.Reply(500, `{"cause":"x","message":"disk on fire","response":500}`),
+			Want: "disk on fire", Do: apitest.Probe,
+		},
+		"probe: error no JSON":  {Call: "GET /info", Answer: apitest.Reply(502, `<html>`), Want: "502", Do: apitest.Probe},
+		"probe: garbage":        {Call: "GET /info", Answer: apitest.Reply(200, `{"host":`), Want: "podman: info", Do: apitest.Probe},
+		"probe: another server": {Call: "GET /info", Answer: apitest.Reply(200, `<html>`), Want: "podman: info", Do: apitest.Probe},
+		"probe: another kind":   {Call: "GET /info", Answer: apitest.Reply(200, `{"host":7}`), Want: "podman: info", Do: apitest.Probe},
+		"probe: endless":        {Call: "GET /info", Answer: endless(strings.Repeat(" ", 1<<16)), Want: "podman: info", Do: apitest.Probe},
+		"probe: endless string": {Call: "GET /info", Answer: endlessString, Want: "podman: info", Do: apitest.Probe},
+		"probe: endless error":  {Call: "GET /info", Answer: endlessError, Want: "500", Do: apitest.Probe},
+		"prepare: image missing": {
+			Call: "GET /images/own/json", Answer: apitest.Reply(404, `{"message":"own: image not known"}`),
+			Want: "podman pull own", Do: apitest.Prepare("own"),
+		},
+		"prepare: load fails": {
+			Call: "POST /images/load", Answer: apitest.Reply(500, `{"message":"no space left on device"}`),
+			Want: "no space left on device", Do: apitest.Prepare(""),
+		},
 		"prepare: another image": {Call: "POST /images/load", Answer: apitest.Reply(200, `{"Names":["x"]}`), Want: "no such object", Do: apitest.Prepare("")},
-		"pull: refused":          {Call: "POST /images/pull", Answer: apitest.Reply(500, `{"message":"connection refused"}`), Want: "connection refused", Do: apitest.Pull},
-		"pull: fails":            {Call: "POST /images/pull", Answer: apitest.Reply(200, `{"stream":"Trying"}{"error":"no space left on device"}`), Want: "no space left on device", Do: apitest.Pull},
-		"pull: garbage":          {Call: "POST /images/pull", Answer: apitest.Reply(200, `{"stream":`), Want: "podman: pull 127.0.0.1:1/tare-run-1/podman:1", Do: apitest.Pull},
-		"pull: nothing":          {Call: "POST /images/pull", Answer: apitest.Reply(200, `{"stream":"Trying"}`), Want: "ends without an image", Do: apitest.Pull},
-		"create: error":          {Call: "POST /containers/create", Answer: apitest.Reply(500, `{"message":"name in use"}`), Want: "name in use", Do: apitest.Create},
-		"create: garbage":        {Call: "POST /containers/create", Answer: apitest.Reply(201, `[]`), Want: "podman: create tare-run-1-podman-", Do: apitest.Create},
-		"create: no ID":          {Call: "POST /containers/create", Answer: apitest.Reply(201, `{}`), Want: "no ID", Do: apitest.Create},
-		"leftovers: error":       {Call: "GET /containers/json", Answer: apitest.Reply(500, `{"message":"store locked"}`), Want: "list containers", Do: apitest.Leftovers},
+		"pull: refused": {
+			Call: "POST /images/pull", Answer: apitest.Reply(500, `{"message":"connection refused"}`),
+			Want: "connection refused", Do: apitest.Pull,
+		},
+		"pull: fails": {
+			Call: "POST /images/pull", Answer: apitest.Reply(200, `{"stream":"Trying"}{"error":"no space left on device"}`),
+			Want: "no space left on device", Do: apitest.Pull,
+		},
+		"pull: garbage": {
+			Call: "POST /images/pull", Answer: apitest.Reply(200, `{"stream":`),
+			Want: "podman: pull 127.0.0.1:1/tare-run-1/podman:1", Do: apitest.Pull,
+		},
+		"pull: nothing":    {Call: "POST /images/pull", Answer: apitest.Reply(200, `{"stream":"Trying"}`), Want: "ends without an image", Do: apitest.Pull},
+		"create: error":    {Call: "POST /containers/create", Answer: apitest.Reply(500, `{"message":"name in use"}`), Want: "name in use", Do: apitest.Create},
+		"create: garbage":  {Call: "POST /containers/create", Answer: apitest.Reply(201, `[]`), Want: "podman: create tare-run-1-podman-", Do: apitest.Create},
+		"create: no ID":    {Call: "POST /containers/create", Answer: apitest.Reply(201, `{}`), Want: "no ID", Do: apitest.Create},
+		"leftovers: error": {Call: "GET /containers/json", Answer: apitest.Reply(500, `{"message":"store locked"}`), Want: "list containers", Do: apitest.Leftovers},
 	})
 }
 
@@ -148,9 +172,11 @@ func TestHangs(t *testing.T) {
 	apitest.Hangs(t, open, map[string]apitest.ContainerCall{
 		"pull":  {Call: "POST /images/pull", Do: func(ctx context.Context, e apitest.Engine, _ bench.Container) error { return apitest.Pull(ctx, e) }},
 		"probe": {Call: "GET /info", Do: func(ctx context.Context, e apitest.Engine, _ bench.Container) error { return apitest.Probe(ctx, e) }},
-		"attach": {Call: "POST /containers/c1/attach", Do: func(ctx context.Context, _ apitest.Engine, c bench.Container) error {
-			return errors.Join(c.Attach(ctx, io.Discard, nil), c.Start(ctx))
-		}},
+		"attach": {
+			Call: "POST /containers/c1/attach", Do: func(ctx context.Context, _ apitest.Engine, c bench.Container) error {
+				return errors.Join(c.Attach(ctx, io.Discard, nil), c.Start(ctx))
+			},
+		},
 	})
 }
 
@@ -159,14 +185,19 @@ func TestCreateThatIsLate(t *testing.T) { apitest.LateCreate(t, open) }
 // What is not this run's is not removed, whoever lists it.
 func TestLeftoversOfOthers(t *testing.T) {
 	e, s := open(t, apitest.Answers{
-		"GET /containers/json":    apitest.Reply(200, `[{"Id":"c1","Labels":{"tare.run":"dead"}},{"Id":"c2","Labels":{"tare.run":"../x"}},{"Id":"c3","Labels":{"tare.run":"alive"}}]`),
-		"GET /images/json":        apitest.Reply(200, `[{"Id":"i","RepoTags":["tare.local/dead/podman/agent:latest","tare.local:latest","debian:12"]}]`),
-		"GET /networks/json":      apitest.Reply(200, `[{"name":"n1","labels":{"tare.run":"dead"}},{"name":"n2","labels":{"tare.run":"alive"}},{"name":"n3"}]`),
-		"GET /containers/c1/json": apitest.Reply(200, `{"Id":"c1","HostConfig":{},"Config":{"Labels":{"tare.run":"another"}}}`),
-		"GET /networks/n1/json":   apitest.Reply(200, `{"name":"n1","labels":{"tare.run":"another"}}`),
+		"GET /containers/json": apitest.Reply(200,
+			`[{"Id":"c1","Labels":{"tare.run":"dead"}},{"Id":"c2","Labels":{"tare.run":"../x"}},{"Id":"c3","Labels":{"tare.run":"alive"}}]`),
+		"GET /images/json": apitest.Reply(200,
+			`[{"Id":"i","RepoTags":["tare.local/dead/podman/agent:latest","tare.local:latest","debian:12"]}]`),
+		"GET /networks/json": apitest.Reply(200,
+			`[{"name":"n1","labels":{"tare.run":"dead"}},{"name":"n2","labels":{"tare.run":"alive"}},{"name":"n3"}]`),
+		"GET /containers/c1/json": apitest.Reply(200,
+			`{"Id":"c1","HostConfig":{},"Config":{"Labels":{"tare.run":"another"}}}`),
+		"GET /networks/n1/json": apitest.Reply(200, `{"name":"n1","labels":{"tare.run":"another"}}`),
 	})
 	left, err := e.Leftovers(t.Context(), func(run string) bool { return run == "dead" || run == "../x" })
-	if err != nil || len(left) != 3 || left[0].ID != "c1" || left[1].ID != "n1" || left[2].ID != "tare.local/dead/podman/agent:latest" {
+	if err != nil || len(left) != 3 || left[0].ID != "c1" || left[1].ID != "n1" ||
+		left[2].ID != "tare.local/dead/podman/agent:latest" {
 		t.Fatalf("Leftovers = %v, %v; want c1, n1 and the image", left, err)
 	}
 	this := fmt.Sprintf("%d@1", os.Getpid())
@@ -183,7 +214,8 @@ func TestLeftoversOfOthers(t *testing.T) {
 		}
 	}
 	// This very process is not the run's service, and so there is none.
-	if err := e.RemoveLeftover(t.Context(), bench.Leftover{Run: "dead", Engine: "podman", Kind: "process", ID: this}); err != nil {
+	if err := e.RemoveLeftover(t.Context(),
+		bench.Leftover{Run: "dead", Engine: "podman", Kind: "process", ID: this}); err != nil {
 		t.Error(err)
 	}
 	if s.HasCall("DELETE") {
@@ -197,7 +229,8 @@ func TestOutputThatOnlyTheLogHas(t *testing.T) {
 	for logged, want := range map[string]string{"2026-11-23T05:38:37+00:00 stdout F 1\n": "1\n", "": ""} {
 		graph := t.TempDir()
 		dir := filepath.Join(graph, "overlay-containers", "c1", "userdata")
-		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "ctr.log"), []byte(logged), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(dir, 0o700),
+			os.WriteFile(filepath.Join(dir, "ctr.log"), []byte(logged), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		e, s := open(t, apitest.Answers{
@@ -280,13 +313,16 @@ func TestRefusals(t *testing.T) {
 // Podman is asked for exactly what the Spec says.
 func TestTranslation(t *testing.T) {
 	var asked map[string]any
-	e, _ := open(t, apitest.Answers{"POST /containers/create": apitest.Decode(t, &asked, apitest.Reply(201, `{"Id":"c1"}`))})
+	e, _ := open(t,
+		apitest.Answers{"POST /containers/create": apitest.Decode(t, &asked, apitest.Reply(201, `{"Id":"c1"}`))})
 	spec := bench.Spec{
 		Image: "own", Argv: []string{"/bin/x", "a"}, Env: []string{"K=v=w"}, Dir: "/d", Network: "bridge", Runtime: "crun",
 		Reach: bench.ReachPublished, Ports: []bench.Port{{Container: 80, Protocol: "tcp"}},
 		Limits:   bench.Limits{CPUs: 0.5, CPUSet: "1", Memory: 1 << 20, Pids: 7},
 		Security: bench.Security{Seccomp: "unconfined", NoNewPrivileges: true, ReadOnly: true},
-		Mounts:   []bench.Mount{{Type: "tmpfs", Target: "/t", Size: 4096}, {Type: "bind", Source: "/s", Target: "/b", ReadOnly: true}},
+		Mounts: []bench.Mount{
+			{Type: "tmpfs", Target: "/t", Size: 4096}, {Type: "bind", Source: "/s", Target: "/b", ReadOnly: true},
+		},
 	}
 	if _, err := e.Create(t.Context(), spec); err != nil {
 		t.Fatal(err)
@@ -294,11 +330,13 @@ func TestTranslation(t *testing.T) {
 	for key, want := range map[string]string{
 		"image": "own", "entrypoint": "[/bin/x]", "command": "[a]", "env": "map[K:v=w]", "work_dir": "/d",
 		"labels": "map[tare.run:run-1]", "netns": "map[nsmode:bridge]",
-		"portmappings":         "[map[container_port:80 host_ip:127.0.0.1 protocol:tcp]]",
-		"resource_limits":      "map[cpu:map[cpus:1 period:100000 quota:50000] memory:map[limit:1.048576e+06 swap:4.611686018427388e+18] pids:map[limit:7]]",
+		"portmappings": "[map[container_port:80 host_ip:127.0.0.1 protocol:tcp]]",
+		"resource_limits": "map[cpu:map[cpus:1 period:100000 quota:50000] memory:map[limit:1.048576e+06 " +
+			"swap:4.611686018427388e+18] pids:map[limit:7]]",
 		"seccomp_profile_path": "unconfined", "annotations": "map[io.podman.annotations.seccomp:unconfined]",
 		"no_new_privileges": "true", "read_only_filesystem": "true", "privileged": "<nil>",
-		"mounts": "[map[destination:/t options:[size=4096] source:tmpfs type:tmpfs] map[destination:/b options:[rbind ro] source:/s type:bind]]",
+		"mounts": "[map[destination:/t options:[size=4096] source:tmpfs type:tmpfs] map[destination:/b options:[rbind ro] " +
+			"source:/s type:bind]]",
 	} {
 		if got := fmt.Sprint(asked[key]); got != want {
 			t.Errorf("%s = %s, want %s", key, got, want)
@@ -318,7 +356,8 @@ func TestOperations(t *testing.T) {
 		s.Set("POST /containers/c1/"+call, note)
 	}
 	ctx, c := t.Context(), apitest.Created(t, e)
-	err := errors.Join(e.Pause(ctx, c), e.Resume(ctx, c), e.Signal(ctx, c, 15), e.Stop(ctx, c, 3*time.Second), e.Checkpoint(ctx, c), e.Restore(ctx, c))
+	err := errors.Join(e.Pause(ctx, c), e.Resume(ctx, c), e.Signal(ctx, c, 15), e.Stop(ctx, c, 3*time.Second),
+		e.Checkpoint(ctx, c), e.Restore(ctx, c))
 	if want := []string{"", "", "signal=15", "timeout=3", "", ""}; err != nil || !slices.Equal(queries, want) {
 		t.Errorf("%v; queries %q, want %q", err, queries, want)
 	}
@@ -355,7 +394,8 @@ func TestSlowPodman(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err := podman.New(podman.Config{Name: "podman", Run: "run-1", Dir: t.TempDir()}).Probe(ctx)
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "host=unix://") || strings.Contains(err.Error(), `""`) {
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "host=unix://") ||
+		strings.Contains(err.Error(), `""`) {
 		t.Errorf("Probe = %v, want that it took too long, and what to do", err)
 	}
 }

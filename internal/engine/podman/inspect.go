@@ -78,7 +78,8 @@ func (c *container) Inspect(ctx context.Context) (bench.Applied, error) {
 	}
 	digest := "sha256:" + got.Image
 	if digest != c.image.Digest {
-		return bench.Applied{}, c.failed("inspect", fmt.Errorf("%w: image: asked for %s, got %s", bench.ErrMismatch, c.image.Digest, digest))
+		return bench.Applied{}, c.failed("inspect",
+			fmt.Errorf("%w: image: asked for %s, got %s", bench.ErrMismatch, c.image.Digest, digest))
 	}
 	a := bench.Applied{
 		Runtime:  got.OCIRuntime,

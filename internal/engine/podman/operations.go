@@ -63,7 +63,9 @@ func (e *Engine) Stop(ctx context.Context, c bench.Container, createGrace time.D
 // Exec runs a process with three calls: one that makes the session, one that
 // starts it and carries its output, one that asks how it ended. A program that
 // cannot be executed is status 126 or 127, with Podman's reason on stderr.
-func (e *Engine) Exec(ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer) (bench.Exit, error) {
+func (e *Engine) Exec(
+	ctx context.Context, c bench.Container, argv []string, stdout, stderr io.Writer,
+) (bench.Exit, error) {
 	own, err := e.containerOf(c)
 	if err != nil {
 		return bench.Exit{}, err
@@ -80,7 +82,8 @@ func (c *container) exec(ctx context.Context, argv []string, stdout, stderr io.W
 		ID string `json:"Id"`
 	}
 	c.execs.Store(true)
-	err = c.client.post(ctx, c.at("/exec"), map[string]any{"AttachStdout": true, "AttachStderr": true, "Cmd": argv}, &session)
+	err = c.client.post(ctx, c.at("/exec"), map[string]any{"AttachStdout": true, "AttachStderr": true, "Cmd": argv},
+		&session)
 	if err != nil {
 		return exit, err
 	}

@@ -139,7 +139,8 @@ func (e *Engine) Close(ctx context.Context) error {
 		}
 		return c.removeImage(ctx, name)
 	}
-	return errors.Join(e.data.Close(), os.RemoveAll(e.seccompFile()), e.closeNetwork(ctx), e.images.Close(images), e.closeClients(ctx))
+	return errors.Join(e.data.Close(), os.RemoveAll(e.seccompFile()), e.closeNetwork(ctx),
+		e.images.Close(images), e.closeClients(ctx))
 }
 
 // closeClients closes every client.

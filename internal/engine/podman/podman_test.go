@@ -50,7 +50,9 @@ func unsupported(t *testing.T, info bench.EngineInfo) []enginetest.Feature {
 
 // absent are the networks whose program is not on this machine.
 func absent() (lacks []enginetest.Feature) {
-	for program, feature := range map[string]enginetest.Feature{"slirp4netns": enginetest.NetworkSlirp, "pasta": enginetest.NetworkPasta} {
+	for program, feature := range map[string]enginetest.Feature{
+		"slirp4netns": enginetest.NetworkSlirp, "pasta": enginetest.NetworkPasta,
+	} {
 		if _, err := exec.LookPath(program); err != nil {
 			lacks = append(lacks, feature)
 		}

@@ -39,7 +39,10 @@ func runContainer(t *testing.T, e *podman.Engine, spec bench.Spec, during func(c
 	runAndRemove(t, e, spec, bench.Container.Remove, during)
 }
 
-func runAndRemove(t *testing.T, e *podman.Engine, spec bench.Spec, remove func(bench.Container, context.Context) error, during func(c bench.Container)) {
+func runAndRemove(t *testing.T, e *podman.Engine, spec bench.Spec, remove func(
+	bench.Container, context.Context,
+) error, during func(c bench.Container),
+) {
 	t.Helper()
 	ctx := t.Context()
 	if err := e.Prepare(ctx, spec); err != nil {
@@ -164,10 +167,13 @@ func TestServiceThatDies(t *testing.T) {
 // Who cleans up after dead runs has no directory, and closes nothing.
 func TestLeftoversAlone(t *testing.T) {
 	e, env := openReal(t, filepath.Join(t.TempDir(), "none"))
-	if left, err := e.Leftovers(t.Context(), func(run string) bool { return run == "no-such-run" }); err != nil || len(left) > 0 {
+	if left, err := e.Leftovers(t.Context(), func(run string) bool { return run == "no-such-run" }); err != nil ||
+		len(left) > 0 {
 		t.Errorf("Leftovers = %v, %v", left, err)
 	}
-	image := bench.Leftover{Run: "no-such-run", Engine: "podman", Kind: "image", ID: "tare.local/no-such-run/podman/agent:latest"}
+	image := bench.Leftover{
+		Run: "no-such-run", Engine: "podman", Kind: "image", ID: "tare.local/no-such-run/podman/agent:latest",
+	}
 	if err := e.RemoveLeftover(t.Context(), image); err != nil {
 		t.Error(err)
 	}
@@ -239,7 +245,8 @@ func monitors(t *testing.T, id string) []int {
 	}
 	var found []int
 	for _, p := range all {
-		if line := commandLine(p.PID); strings.Contains(line, "conmon") && strings.Contains(line, " -e ") && strings.Contains(line, id) {
+		if line := commandLine(p.PID); strings.Contains(line, "conmon") && strings.Contains(line, " -e ") &&
+			strings.Contains(line, id) {
 			found = append(found, p.PID)
 		}
 	}

@@ -19,7 +19,9 @@ func TestServiceWithASecondProcess(t *testing.T) {
 	if err := os.WriteFile(program, []byte("#!/bin/bash\n("+second+") &\nwait\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := &service{dir: dir, socket: filepath.Join(dir, "s"), argv: []string{program, "service", "unix://" + filepath.Join(dir, "s")}}
+	s := &service{
+		dir: dir, socket: filepath.Join(dir, "s"), argv: []string{program, "service", "unix://" + filepath.Join(dir, "s")},
+	}
 	if err := s.launch(); err != nil {
 		t.Fatal(err)
 	}

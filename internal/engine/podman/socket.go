@@ -47,7 +47,8 @@ func (e *Engine) find(ctx context.Context) (string, error) {
 	case absent && host == "":
 		return "", fmt.Errorf("%w at %s", errNoService, socket)
 	case absent:
-		return "", fmt.Errorf("%w: %s does not answer at %s: start it with `podman system service -t 0 %s`: %w", bench.ErrUnsupported, e.cfg.Name, socket, host, err)
+		return "", fmt.Errorf("%w: %s does not answer at %s: start it with `podman system service -t 0 %s`: %w",
+			bench.ErrUnsupported, e.cfg.Name, socket, host, err)
 	}
 	return "", fmt.Errorf("%s: connect to %s: %w", e.cfg.Name, socket, bench.Because(ctx, err))
 }

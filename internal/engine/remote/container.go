@@ -41,7 +41,8 @@ func (c *container) ID() string { return c.id }
 // Attach implements bench.Container.
 func (c *container) Attach(ctx context.Context, stdout, stderr io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
-	stream, err := c.session.Stream(ctx, remote.OpAttach, remote.Request{Container: c.number, Stdout: stdout != nil, Stderr: stderr != nil})
+	stream, err := c.session.Stream(ctx, remote.OpAttach,
+		remote.Request{Container: c.number, Stdout: stdout != nil, Stderr: stderr != nil})
 	if err != nil {
 		cancel()
 		return err

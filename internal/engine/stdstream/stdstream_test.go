@@ -36,14 +36,16 @@ func TestCopy(t *testing.T) {
 		"not framed":      {"HELLO, WORLD", "", "", stdstream.ErrFraming},
 	} {
 		for way, wrap := range map[string]func(io.Reader) io.Reader{
-			"at once": func(r io.Reader) io.Reader { return r }, "by bytes": iotest.OneByteReader, "end with data": iotest.DataErrReader,
+			"at once": func(r io.Reader) io.Reader { return r }, "by bytes": iotest.OneByteReader,
+			"end with data": iotest.DataErrReader,
 		} {
 			t.Run(name+" "+way, func(t *testing.T) {
 				var stdout, stderr bytes.Buffer
 				r := strings.NewReader(test.stream)
 				err := stdstream.Copy(&stdout, &stderr, wrap(r))
 				if !errors.Is(err, test.err) || stdout.String() != test.stdout || stderr.String() != test.stderr {
-					t.Errorf("Copy = %v, stdout %q, stderr %q; want %v, %q and %q", err, stdout.String(), stderr.String(), test.err, test.stdout, test.stderr)
+					t.Errorf("Copy = %v, stdout %q, stderr %q; want %v, %q and %q",
+						err, stdout.String(), stderr.String(), test.err, test.stdout, test.stderr)
 				}
 				if r.Len() > 0 {
 					t.Errorf("%d bytes were not read", r.Len())
@@ -68,7 +70,8 @@ func TestCopyToAWriterThatFails(t *testing.T) {
 	full := &failing{}
 	r := strings.NewReader(frame(1, "a") + frame(2, "b") + frame(1, "c") + frame(2, "d"))
 	if err := stdstream.Copy(full, &stderr, r); err != nil || stderr.String() != "bd" || full.calls != 1 {
-		t.Errorf("Copy = %v, stderr %q, %d calls of the writer that fails; want nil, %q and 1", err, stderr.String(), full.calls, "bd")
+		t.Errorf("Copy = %v, stderr %q, %d calls of the writer that fails; want nil, %q and 1",
+			err, stderr.String(), full.calls, "bd")
 	}
 }
 
@@ -107,7 +110,8 @@ func FuzzCopy(f *testing.F) {
 		var whole, parts bytes.Buffer
 		cut = max(0, min(cut, len(stream)))
 		errWhole := stdstream.Copy(&whole, &whole, bytes.NewReader(stream))
-		errParts := stdstream.Copy(&parts, &parts, io.MultiReader(bytes.NewReader(stream[:cut]), bytes.NewReader(stream[cut:])))
+		errParts := stdstream.Copy(&parts, &parts,
+			io.MultiReader(bytes.NewReader(stream[:cut]), bytes.NewReader(stream[cut:])))
 		if (errWhole == nil) != (errParts == nil) || whole.String() != parts.String() {
 			t.Errorf("whole: %q, %v; in two parts: %q, %v", whole.String(), errWhole, parts.String(), errParts)
 		}

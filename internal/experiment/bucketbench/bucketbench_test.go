@@ -67,7 +67,8 @@ func checkPlan(t *testing.T, e bucketbench.Experiment, text []byte) {
 		if !c.Control {
 			got[fmt.Sprint(c.Engine, " ", c.Params["concurrency"], " ", c.Params["iterations"])] = true
 		}
-		if c.Params["operations"] != strings.Join(e.Operations, ",") || c.Spec.Image != e.Image || !slices.Equal(c.Spec.Argv, e.Argv) || c.Spec.Network != e.Network {
+		if c.Params["operations"] != strings.Join(e.Operations, ",") || c.Spec.Image != e.Image ||
+			!slices.Equal(c.Spec.Argv, e.Argv) || c.Spec.Network != e.Network {
 			t.Errorf("cell %s: %v, %+v", c.Name, c.Params, c.Spec)
 		}
 	}
@@ -134,7 +135,8 @@ func TestAliases(t *testing.T) {
 		{"run wait kill wait stop", "create start wait remove"},
 		{"run sleep rm", "create start remove"},
 	} {
-		data := "image: x\ndrivers: [{type: Docker, threads: 1, iterations: 1}]\ncommands: [" + strings.ReplaceAll(tt.words, " ", ", ") + "]\n"
+		data := "image: x\ndrivers: [{type: Docker, threads: 1, iterations: 1}]\ncommands: [" +
+			strings.ReplaceAll(tt.words, " ", ", ") + "]\n"
 		e, _, err := bucketbench.Convert("x.yaml", []byte(data))
 		if got := strings.Join(e.Operations, " "); err != nil || got != tt.want {
 			t.Errorf("%s: %s, want %s; error %v", tt.words, got, tt.want, err)
@@ -186,7 +188,8 @@ func TestImageNames(t *testing.T) {
 		{"Containerd", "reg.example:5000/a/b", "reg.example:5000/a/b:latest"},
 		{"Containerd", "reg.example/a@sha256:0", "reg.example/a@sha256:0"},
 	} {
-		data := fmt.Sprintf("image: %s\ncommands: [run]\ndrivers: [{type: %s, threads: 1, iterations: 1}]\n", tt.image, tt.kind)
+		data := fmt.Sprintf("image: %s\ncommands: [run]\ndrivers: [{type: %s, threads: 1, iterations: 1}]\n",
+			tt.image, tt.kind)
 		e, _, err := bucketbench.Convert("x.yaml", []byte(data))
 		if err != nil || e.Image != tt.want {
 			t.Errorf("%s %s: %q, want %q; error %v", tt.kind, tt.image, e.Image, tt.want, err)

@@ -168,7 +168,8 @@ func (c *converter) noteCommand(w word, name string, now state) {
 // some driver sent SIGKILL: then an ignored SIGTERM would measure the grace period. CRI
 // has only stop.
 func (c *converter) stopsGently() bool {
-	return c.types(func(t driverType) bool { return t.stopKills }) == "" || c.types(func(t driverType) bool { return t.name == "CRI" }) != ""
+	return c.types(func(t driverType) bool { return t.stopKills }) == "" ||
+		c.types(func(t driverType) bool { return t.name == "CRI" }) != ""
 }
 
 func (c *converter) noteStop(w word) {
@@ -216,5 +217,6 @@ func (c *converter) noteWait(w word) {
 }
 
 func (c *converter) noteMetrics(w word) {
-	c.note(w.at, "%s is left out: it had the engine's statistics read beside the other commands, as a load, and was never timed; tare has no such operation", yamldoc.Quote(w.text))
+	c.note(w.at, "%s is left out: it had the engine's statistics read beside the other commands, as a load, "+
+		"and was never timed; tare has no such operation", yamldoc.Quote(w.text))
 }

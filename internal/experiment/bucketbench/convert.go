@@ -174,7 +174,9 @@ func (c *converter) engines() []Engine {
 }
 
 func (c *converter) engine(d driver, t driverType) Engine {
-	e := Engine{Name: t.engine, Driver: t.driver, Value: t.client, Iterations: d.iterations.value, Threads: d.threads.value}
+	e := Engine{
+		Name: t.engine, Driver: t.driver, Value: t.client, Iterations: d.iterations.value, Threads: d.threads.value,
+	}
 	switch {
 	case d.client.set() && t.option == "":
 		c.note(d.client.at, "%s is ignored: %s", yamldoc.Quote(d.client.text),
@@ -313,5 +315,6 @@ func (c *converter) limits(e *Experiment) {
 		iterations = max(iterations, engine.Iterations)
 	}
 	e.Operation = one
-	e.Trial = max(10*time.Minute, time.Duration(iterations*len(e.Operations))*time.Second+time.Duration(iterations)*e.Grace)
+	e.Trial = max(10*time.Minute,
+		time.Duration(iterations*len(e.Operations))*time.Second+time.Duration(iterations)*e.Grace)
 }

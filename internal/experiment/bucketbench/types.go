@@ -43,11 +43,21 @@ func types() []driverType {
 		}
 	}
 	return []driverType{
-		{name: "DockerCLI", engine: "docker", driver: "docker", grace: 10 * second, stop: "SIGTERM, and SIGKILL after 10 s", hasWait: true, removeNeedsExit: true, note: cliNote},
-		{name: "Docker", engine: "docker", driver: "docker", grace: 30 * second, stop: "SIGTERM, and SIGKILL after 30 s", hasWait: true, ignoresPauseError: true},
-		{name: "Containerd", engine: "containerd", driver: "containerd", option: "address", stopKills: true, stop: "SIGKILL, the exit, and the removal of the task", hasWait: true},
 		{
-			name: "Ctr", engine: "containerd", driver: "containerd", bundle: true, stopKills: true, stop: "`ctr containers kill`",
+			name: "DockerCLI", engine: "docker", driver: "docker", grace: 10 * second, stop: "SIGTERM, and SIGKILL after 10 s",
+			hasWait: true, removeNeedsExit: true, note: cliNote,
+		},
+		{
+			name: "Docker", engine: "docker", driver: "docker", grace: 30 * second, stop: "SIGTERM, and SIGKILL after 30 s",
+			hasWait: true, ignoresPauseError: true,
+		},
+		{
+			name: "Containerd", engine: "containerd", driver: "containerd", option: "address", stopKills: true,
+			stop: "SIGKILL, the exit, and the removal of the task", hasWait: true,
+		},
+		{
+			name: "Ctr", engine: "containerd", driver: "containerd", bundle: true, stopKills: true,
+			stop: "`ctr containers kill`",
 			note: "each command started ctr, with subcommands that ctr no longer has since containerd 1.0, and remove was a " +
 				"second kill; tare talks to containerd directly",
 		},
@@ -56,7 +66,8 @@ func types() []driverType {
 		runtime("Youki", "youki", runtimeNote+"; run had no --detach, so with a youki that stays in the foreground it "+
 			"lasted until the program had ended"),
 		{
-			name: "CRI", engine: "cri", driver: "cri", option: "endpoint", grace: second, stop: "StopContainer without grace, and the end of the pod",
+			name: "CRI", engine: "cri", driver: "cri", option: "endpoint", grace: second,
+			stop: "StopContainer without grace, and the end of the pod",
 			note: "run was only CreateContainer: no container was ever started. The pod was created before it, untimed. " +
 				"Image and program were those of contrib/container_config.json. " +
 				"Here a container of this image is started, and its pod has a metric of its own",
@@ -66,7 +77,10 @@ func types() []driverType {
 
 // docker2017 is the type Docker of files that say binary.
 func docker2017() driverType {
-	return driverType{name: "Docker", engine: "docker", driver: "docker", stopKills: true, removeNeedsExit: true, stop: "`docker kill`, SIGKILL", note: cliNote}
+	return driverType{
+		name: "Docker", engine: "docker", driver: "docker", stopKills: true, removeNeedsExit: true,
+		stop: "`docker kill`, SIGKILL", note: cliNote,
+	}
 }
 
 // typeOf returns the type of a driver, and whether there is one.

@@ -76,16 +76,39 @@ func TestProblemString(t *testing.T) {
 		p    yamldoc.Problem
 		want string
 	}{
-		{"wide characters", yamldoc.Problem{File: "x", Line: 1, Column: 4, Width: 2, Source: "容器：名前", Message: "wrong"}, "x:1:4: wrong\n  1 | 容器：名前\n    |       ^^^^"},
+		{
+			"wide characters",
+			yamldoc.Problem{File: "x", Line: 1, Column: 4, Width: 2, Source: "容器：名前", Message: "wrong"},
+			"x:1:4: wrong\n  1 | 容器：名前\n    |       ^^^^",
+		},
 		{"a flag", yamldoc.Problem{File: "x.yaml", Flag: "--blocks", Message: "no number", Hint: "write 3"}, "--blocks: no number\n    = write 3"},
 		{"the file", yamldoc.Problem{File: "x.yaml", Message: "too large"}, "x.yaml: too large"},
-		{"wide text", yamldoc.Problem{File: "x.yaml", Line: 12, Column: 9, Width: 3, Source: "größe: [abc]", Message: "wrong"}, "x.yaml:12:9: wrong\n  12 | größe: [abc]\n     |         ^^^"},
+		{"wide text", yamldoc.Problem{
+			File: "x.yaml", Line: 12, Column: 9, Width: 3, Source: "größe: [abc]", Message: "wrong",
+		}, "x.yaml:12:9: wrong\n  12 | größe: [abc]\n     |         ^^^"},
 		{"tab and escape", yamldoc.Problem{File: "x", Line: 1, Column: 4, Width: 1, Source: "\ta\x1bb", Message: "wrong"}, "x:1:4: wrong\n  1 |  a?b\n    |    ^"},
 		{"behind the line", yamldoc.Problem{File: "x", Line: 1, Column: 9, Width: 5, Source: "abc", Message: "wrong"}, "x:1:9: wrong\n  1 | abc\n    |    ^"},
-		{"cut behind", yamldoc.Problem{File: "x", Line: 1, Column: 1, Width: 300, Source: long, Message: "wrong"}, "x:1:1: wrong\n  1 | " + long[:76] + "…\n    | " + strings.Repeat("^", 76)},
-		{"cut before and behind", yamldoc.Problem{File: "x", Line: 1, Column: 101, Width: 1, Source: long, Message: "wrong"}, "x:1:101: wrong\n  1 | …" + long[60:136] + "…\n    | " + strings.Repeat(" ", 41) + "^"},
-		{"cut before", yamldoc.Problem{File: "x", Line: 1, Column: 200, Width: 1, Source: long, Message: "wrong"}, "x:1:200: wrong\n  1 | …" + long[159:] + "\n    | " + strings.Repeat(" ", 41) + "^"},
-		{"a hint of two lines", yamldoc.Problem{File: "x", Message: "wrong", Hint: strings.Repeat("word ", 20)}, "x: wrong\n    = " + strings.TrimSpace(strings.Repeat("word ", 14)) + "\n      " + strings.TrimSpace(strings.Repeat("word ", 6))},
+		{
+			"cut behind",
+			yamldoc.Problem{File: "x", Line: 1, Column: 1, Width: 300, Source: long, Message: "wrong"},
+			"x:1:1: wrong\n  1 | " + long[:76] + "…\n    | " + strings.Repeat("^", 76),
+		},
+		{
+			"cut before and behind",
+			yamldoc.Problem{File: "x", Line: 1, Column: 101, Width: 1, Source: long, Message: "wrong"},
+			"x:1:101: wrong\n  1 | …" + long[60:136] + "…\n    | " + strings.Repeat(" ", 41) + "^",
+		},
+		{
+			"cut before",
+			yamldoc.Problem{File: "x", Line: 1, Column: 200, Width: 1, Source: long, Message: "wrong"},
+			"x:1:200: wrong\n  1 | …" + long[159:] + "\n    | " + strings.Repeat(" ", 41) + "^",
+		},
+		{
+			"a hint of two lines",
+			yamldoc.Problem{File: "x", Message: "wrong", Hint: strings.Repeat("word ", 20)},
+			"x: wrong\n    = " + strings.TrimSpace(strings.Repeat("word ", 14)) + "\n      " +
+				strings.TrimSpace(strings.Repeat("word ", 6)),
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, tt.p.String()); diff != "" {

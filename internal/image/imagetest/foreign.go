@@ -28,7 +28,8 @@ func ForeignOf(tb testing.TB, agent []byte, user string, files ...Entry) string 
 	})
 	manifest := marshal(tb, []any{map[string]any{"Config": "config.json", "Layers": []string{"layer.tar"}}})
 	file := filepath.Join(tb.TempDir(), "foreign.tar")
-	text := Archive(tb, File("layer.tar", string(layer)), File("config.json", string(config)), File("manifest.json", string(manifest)))
+	text := Archive(tb, File("layer.tar", string(layer)), File("config.json", string(config)),
+		File("manifest.json", string(manifest)))
 	if err := os.WriteFile(file, text, 0o644); err != nil {
 		tb.Fatal(err)
 	}

@@ -58,7 +58,8 @@ func build() (binary []byte, err error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // at worst a leftover in the temporary directory
 	file := filepath.Join(dir, "tare-agent")
-	cmd := exec.Command(goTool, "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -E tare_start", "-o", file, "github.com/tare-bench/tare/cmd/tare-agent")
+	cmd := exec.Command(goTool, "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -E tare_start", "-o", file,
+		"github.com/tare-bench/tare/cmd/tare-agent")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build the agent: %w\n%s", err, out)

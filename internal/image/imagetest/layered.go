@@ -29,7 +29,8 @@ import (
 // /etc/gone.
 func Layered(tb testing.TB, agent []byte) string {
 	tb.Helper()
-	return LayeredWith(tb, agent, runtime.GOARCH, map[string]any{"Entrypoint": []string{"/tare-agent"}, "Cmd": []string{"cat", "/etc/kept"}})
+	return LayeredWith(tb, agent, runtime.GOARCH,
+		map[string]any{"Entrypoint": []string{"/tare-agent"}, "Cmd": []string{"cat", "/etc/kept"}})
 }
 
 // LayeredWith is Layered for any architecture and with any configuration of its
@@ -47,13 +48,16 @@ func LayeredWith(tb testing.TB, agent []byte, arch string, process map[string]an
 	manifest := blob(tb, dir, types.OCIManifestSchema1, marshal(tb, v1.Manifest{
 		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Config: config,
 		Layers: []v1.Descriptor{
-			blob(tb, dir, types.OCILayer, packed(tb, first, func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriterLevel(w, gzip.BestSpeed) })),
+			blob(tb, dir, types.OCILayer,
+				packed(tb, first, func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriterLevel(w, gzip.BestSpeed) })),
 			blob(tb, dir, types.OCIUncompressedLayer, second),
-			blob(tb, dir, types.OCILayerZStd, packed(tb, third, func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) })),
+			blob(tb, dir, types.OCILayerZStd,
+				packed(tb, third, func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) })),
 		},
 	}))
 	manifest.Platform = &v1.Platform{OS: "linux", Architecture: arch}
-	write(tb, filepath.Join(dir, "index.json"), marshal(tb, v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{manifest}}))
+	write(tb, filepath.Join(dir, "index.json"),
+		marshal(tb, v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{manifest}}))
 	write(tb, filepath.Join(dir, "oci-layout"), []byte(`{"imageLayoutVersion":"1.0.0"}`))
 	return "oci:" + dir
 }

@@ -89,7 +89,8 @@ func Inspect(ctx context.Context, img *image.Image) (*Report, error) {
 		return nil, err
 	}
 	for _, l := range layers {
-		r.Layers = append(r.Layers, Layer{DiffID: l.DiffID, Stored: l.Stored, Compression: l.Compression, Compressed: l.Stored})
+		r.Layers = append(r.Layers,
+			Layer{DiffID: l.DiffID, Stored: l.Stored, Compression: l.Compression, Compressed: l.Stored})
 	}
 	t := newTree()
 	if err := img.Walk(ctx, func(e image.Entry, content io.Reader) error { return r.entry(t, e, content) }); err != nil {

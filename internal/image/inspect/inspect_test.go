@@ -49,7 +49,9 @@ func saved(tb testing.TB, process v1.Config, layers ...[]byte) string {
 		tb.Fatal(err)
 	}
 	name := filepath.Join(tb.TempDir(), "image.tar")
-	if err := os.WriteFile(name, imagetest.Archive(tb, append(members, file("c", string(raw)), file("manifest.json", string(manifest)))...), 0o600); err != nil {
+	if err := os.WriteFile(name,
+		imagetest.Archive(tb, append(members, file("c", string(raw)), file("manifest.json", string(manifest)))...),
+		0o600); err != nil {
 		tb.Fatal(err)
 	}
 	return "tar:" + name
@@ -77,12 +79,15 @@ func report(tb testing.TB, layers ...[]byte) *inspect.Report {
 // two names is one file.
 func TestTree(t *testing.T) {
 	r := report(t,
-		imagetest.Archive(t, dir("a"), file("a/1", "12345"), file("a/2", "12"), dir("b"), file("b/1", "1"), symlink("l", "a"), file("kept", "1")),
-		imagetest.Archive(t, file("a/.wh.1", ""), dir("b"), file("b/.wh..wh..opq", ""), file("b/2", "123"), file("l/3", "1234"), hardlink("again", "l/3"), file("implied/deep/x", "")))
+		imagetest.Archive(t, dir("a"), file("a/1", "12345"), file("a/2", "12"), dir("b"), file("b/1", "1"),
+			symlink("l", "a"), file("kept", "1")),
+		imagetest.Archive(t, file("a/.wh.1", ""), dir("b"), file("b/.wh..wh..opq", ""), file("b/2", "123"),
+			file("l/3", "1234"), hardlink("again", "l/3"), file("implied/deep/x", "")))
 	if r.Files != 6 || r.Links != 1 || r.Dirs != 4 || r.Unpacked != 2+3+4+1 {
 		t.Errorf("%d files, %d links, %d directories, %d bytes; want 6, 1, 4 and 10", r.Files, r.Links, r.Dirs, r.Unpacked)
 	}
-	if l := r.Layers; len(l) != 2 || l[0].Files != 4 || l[0].Unpacked != 9 || l[1].Hidden != 2 || l[1].Compression != image.Plain {
+	if l := r.Layers; len(l) != 2 || l[0].Files != 4 || l[0].Unpacked != 9 || l[1].Hidden != 2 ||
+		l[1].Compression != image.Plain {
 		t.Errorf("layers %+v", l)
 	}
 }
@@ -108,7 +113,8 @@ func TestTreeIsRootfs(t *testing.T) {
 // whether both were possible.
 func sameAsRootfs(t *testing.T, ref string) {
 	t.Helper()
-	img, err := image.NewLibrary(t.TempDir(), image.WithLimits(image.Limits{Bytes: 1 << 20, Entries: 1000})).Resolve(t.Context(), ref)
+	img, err := image.NewLibrary(t.TempDir(),
+		image.WithLimits(image.Limits{Bytes: 1 << 20, Entries: 1000})).Resolve(t.Context(), ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +141,8 @@ func sameAsRootfs(t *testing.T, ref string) {
 		return nil
 	})
 	if err != nil || r.Files != files || r.Links != links || r.Dirs != dirs {
-		t.Errorf("inspected %d files, %d links, %d directories; unpacked %d, %d, %d (%v)", r.Files, r.Links, r.Dirs, files, links, dirs, err)
+		t.Errorf("inspected %d files, %d links, %d directories; unpacked %d, %d, %d (%v)",
+			r.Files, r.Links, r.Dirs, files, links, dirs, err)
 	}
 }
 
@@ -147,11 +154,21 @@ func TestLibc(t *testing.T) {
 		want    []inspect.Libc
 	}{
 		{"static", []entry{file("bin/a", banner), file("opt/lib/libc.so.6", banner)}, []inspect.Libc{}},
-		{"glibc", []entry{dir("usr"), symlink("lib", "usr/lib"), file("usr/lib/x86_64-linux-gnu/libc.so.6", banner)}, []inspect.Libc{{"glibc", "2.36", "/lib/x86_64-linux-gnu/libc.so.6"}}},
-		{"older glibc", []entry{file("lib/aarch64-linux-gnu/libc-2.31.so", strings.ReplaceAll(banner, "2.36", "2.31")), symlink("lib/aarch64-linux-gnu/libc.so.6", "libc-2.31.so")}, []inspect.Libc{{"glibc", "2.31", "/lib/aarch64-linux-gnu/libc.so.6"}}},
+		{
+			"glibc",
+			[]entry{dir("usr"), symlink("lib", "usr/lib"), file("usr/lib/x86_64-linux-gnu/libc.so.6", banner)},
+			[]inspect.Libc{{"glibc", "2.36", "/lib/x86_64-linux-gnu/libc.so.6"}},
+		},
+		{"older glibc", []entry{
+			file("lib/aarch64-linux-gnu/libc-2.31.so", strings.ReplaceAll(banner, "2.36", "2.31")),
+			symlink("lib/aarch64-linux-gnu/libc.so.6", "libc-2.31.so"),
+		}, []inspect.Libc{{"glibc", "2.31", "/lib/aarch64-linux-gnu/libc.so.6"}}},
 		{"of Fedora", []entry{file("usr/lib64/libc.so.6", banner), symlink("lib64", "usr/lib64")}, []inspect.Libc{{"glibc", "2.36", "/lib64/libc.so.6"}}},
 		{"musl", []entry{file("lib/ld-musl-x86_64.so.1", "musl libc\x00Version %s\x001.2.5\x00")}, []inspect.Libc{{"musl", "1.2.5", "/lib/ld-musl-x86_64.so.1"}}},
-		{"musl beside glibc", []entry{file("usr/lib/x86_64-linux-musl/libc.so", "\x001.2.3\x00"), symlink("lib/ld-musl-x86_64.so.1", "/usr/lib/x86_64-linux-musl/libc.so"), file("lib64/libc.so.6", banner)}, []inspect.Libc{{"musl", "1.2.3", "/lib/ld-musl-x86_64.so.1"}, {"glibc", "2.36", "/lib64/libc.so.6"}}},
+		{"musl beside glibc", []entry{
+			file("usr/lib/x86_64-linux-musl/libc.so", "\x001.2.3\x00"),
+			symlink("lib/ld-musl-x86_64.so.1", "/usr/lib/x86_64-linux-musl/libc.so"), file("lib64/libc.so.6", banner),
+		}, []inspect.Libc{{"musl", "1.2.3", "/lib/ld-musl-x86_64.so.1"}, {"glibc", "2.36", "/lib64/libc.so.6"}}},
 		{"silent", []entry{file("lib64/libc.so.6", "nothing")}, []inspect.Libc{{"glibc", "", "/lib64/libc.so.6"}}},
 	} {
 		if diff := cmp.Diff(test.want, report(t, imagetest.Archive(t, test.entries...)).Libc); diff != "" {
@@ -172,7 +189,8 @@ func TestLibcOfThisHost(t *testing.T) {
 }
 
 func TestSystem(t *testing.T) {
-	r := report(t, imagetest.Archive(t, file("usr/lib/os-release", "NAME=x\nPRETTY_NAME=\"Some Linux 1\"\n"), symlink("etc/os-release", "../usr/lib/os-release")))
+	r := report(t, imagetest.Archive(t, file("usr/lib/os-release", "NAME=x\nPRETTY_NAME=\"Some Linux 1\"\n"),
+		symlink("etc/os-release", "../usr/lib/os-release")))
 	if r.System != "Some Linux 1" {
 		t.Errorf("system %q", r.System)
 	}
@@ -188,7 +206,8 @@ func TestSizes(t *testing.T) {
 	if len(l) != 3 || l[0].Compression != image.Gzip || l[1].Compression != image.Plain || l[2].Compression != image.Zstd {
 		t.Fatalf("layers %+v", l)
 	}
-	if l[0].Compressed != l[0].Stored || l[1].Compressed >= l[1].Stored || l[1].Compressed < 20 || r.Compressed != l[0].Compressed+l[1].Compressed+l[2].Compressed {
+	if l[0].Compressed != l[0].Stored || l[1].Compressed >= l[1].Stored || l[1].Compressed < 20 ||
+		r.Compressed != l[0].Compressed+l[1].Compressed+l[2].Compressed {
 		t.Errorf("layers %+v, sum %d", l, r.Compressed)
 	}
 }
@@ -197,14 +216,16 @@ func TestConfig(t *testing.T) {
 	r, err := inspected(t, saved(t, v1.Config{
 		User: "7", Entrypoint: []string{"/a"}, Cmd: []string{"b c"}, Env: []string{"A=1"}, WorkingDir: "/w",
 		ExposedPorts: map[string]struct{}{"80/tcp": {}, "443/tcp": {}}, Volumes: map[string]struct{}{"/data": {}},
-		Labels: map[string]string{"b": "2", "a": "1"}, StopSignal: "SIGINT", Healthcheck: &v1.HealthConfig{Test: []string{"CMD", "x"}, Interval: time.Second},
+		Labels: map[string]string{"b": "2", "a": "1"}, StopSignal: "SIGINT",
+		Healthcheck: &v1.HealthConfig{Test: []string{"CMD", "x"}, Interval: time.Second},
 	}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := inspect.Config{
 		User: "7", Entrypoint: []string{"/a"}, Cmd: []string{"b c"}, Env: []string{"A=1"}, Dir: "/w",
-		Ports: []string{"443/tcp", "80/tcp"}, Volumes: []string{"/data"}, Labels: []string{"a=1", "b=2"}, StopSignal: "SIGINT", Health: []string{"CMD", "x"},
+		Ports: []string{"443/tcp", "80/tcp"}, Volumes: []string{"/data"}, Labels: []string{"a=1", "b=2"},
+		StopSignal: "SIGINT", Health: []string{"CMD", "x"},
 	}
 	if diff := cmp.Diff(want, r.Config); diff != "" {
 		t.Errorf("configuration (-want +got):\n%s", diff)
@@ -247,7 +268,8 @@ func TestRefusesImpliedDirectories(t *testing.T) {
 
 func TestCompare(t *testing.T) {
 	base := imagetest.Archive(t, file("base", "12345"))
-	a, err := inspected(t, saved(t, v1.Config{User: "7", Env: []string{"A=1", "P=/bin"}}, base, imagetest.Archive(t, file("a", ""))))
+	a, err := inspected(t,
+		saved(t, v1.Config{User: "7", Env: []string{"A=1", "P=/bin"}}, base, imagetest.Archive(t, file("a", ""))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +281,9 @@ func TestCompare(t *testing.T) {
 	if len(c.Shared) != 1 || c.Shared[0].Bytes != 5 || len(c.Shared[0].Images) != 2 {
 		t.Errorf("shared %+v", c.Shared)
 	}
-	if diff := cmp.Diff([]inspect.Difference{{"environment A", []string{"1", ""}}, {"environment B", []string{"", `""`}}, {"user", []string{"7", "root"}}}, c.Config); diff != "" {
+	if diff := cmp.Diff([]inspect.Difference{
+		{"environment A", []string{"1", ""}}, {"environment B", []string{"", `""`}}, {"user", []string{"7", "root"}},
+	}, c.Config); diff != "" {
 		t.Errorf("configuration (-want +got):\n%s", diff)
 	}
 	same := inspect.Compare([]*inspect.Report{a, a})
@@ -270,8 +294,10 @@ func TestCompare(t *testing.T) {
 
 // No layer whatever is inspected as something else than it is unpacked to.
 func FuzzTree(f *testing.F) {
-	f.Add(imagetest.Archive(f, dir("a"), file("a/b", "x"), symlink("l", "a/.."), hardlink("h", "a/b")), imagetest.Archive(f, file("a/.wh.b", ""), file("l/a/.wh..wh..opq", ""), file("l/x", "")))
-	f.Add(imagetest.Archive(f, file("x/y/z", "1"), file(".wh.x", "")), imagetest.Archive(f, file(".wh.x", ""), file("x", "2")))
+	f.Add(imagetest.Archive(f, dir("a"), file("a/b", "x"), symlink("l", "a/.."), hardlink("h", "a/b")),
+		imagetest.Archive(f, file("a/.wh.b", ""), file("l/a/.wh..wh..opq", ""), file("l/x", "")))
+	f.Add(imagetest.Archive(f, file("x/y/z", "1"), file(".wh.x", "")),
+		imagetest.Archive(f, file(".wh.x", ""), file("x", "2")))
 	f.Add(imagetest.Archive(f, symlink("a", "b"), symlink("b", "/a")), []byte("no archive"))
 	f.Fuzz(func(t *testing.T, bottom, top []byte) { sameAsRootfs(t, saved(t, v1.Config{}, bottom, top)) })
 }

@@ -15,7 +15,8 @@ import (
 func isLibrary(dir, base string) bool {
 	top := strings.TrimPrefix(dir, "usr/")
 	first, below, _ := strings.Cut(top, "/")
-	if first != "lib" && first != "lib64" || strings.Contains(below, "/") || below != "" && !strings.Contains(below, "-linux-") {
+	if first != "lib" && first != "lib64" || strings.Contains(below, "/") ||
+		below != "" && !strings.Contains(below, "-linux-") {
 		return false
 	}
 	return base == "libc.so.6" || strings.HasPrefix(base, "libc-2.") && strings.HasSuffix(base, ".so") ||

@@ -160,7 +160,8 @@ func (c *closure) addLibrary(by *object, name string) (found []*object, err erro
 		}
 	}
 	if len(found) == 0 {
-		return nil, packError(by.path, "needs the library %s, which is not in %s: %w: install it", name, searchedDirs(places), fs.ErrNotExist)
+		return nil, packError(by.path, "needs the library %s, which is not in %s: %w: install it", name,
+			searchedDirs(places), fs.ErrNotExist)
 	}
 	return found, nil
 }

@@ -58,7 +58,9 @@ func (w fixtureTree) program(name string, flags ...string) string {
 func (w fixtureTree) link(name string, flags []string) string {
 	w.t.Helper()
 	file := w.path(name)
-	args := []string{"-o", file, "-fPIC", "-nostdlib", "-Wl,--no-as-needed,--allow-shlib-undefined", "-x", "c", "-", "-x", "none"}
+	args := []string{
+		"-o", file, "-fPIC", "-nostdlib", "-Wl,--no-as-needed,--allow-shlib-undefined", "-x", "c", "-", "-x", "none",
+	}
 	cmd := exec.Command("gcc", append(args, flags...)...)
 	cmd.Stdin = strings.NewReader("int main(void) { return 0; }")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -47,7 +47,8 @@ func find(t *testing.T, s *pack.Set, name string) pack.Entry {
 func TestSeveral(t *testing.T) {
 	w := newFixtureTree(t)
 	one := w.program("bin/one", w.library("lib/libone.so"), runpath+"$ORIGIN/../lib")
-	two := w.program("bin/two", filepath.Join(w.dir, "lib/libone.so"), w.library("lib/libtwo.so"), runpath+"$ORIGIN/../lib")
+	two := w.program("bin/two", filepath.Join(w.dir, "lib/libone.so"), w.library("lib/libtwo.so"),
+		runpath+"$ORIGIN/../lib")
 	s := packed(t, "", one, two)
 	got := slices.DeleteFunc(hostFiles(s), func(file string) bool { return !strings.HasPrefix(file, w.dir) })
 	want := []string{one, two, filepath.Join(w.dir, "lib/libone.so"), filepath.Join(w.dir, "lib/libtwo.so")}
@@ -104,7 +105,8 @@ func TestPostgresRecipe(t *testing.T) {
 	t.Setenv("PATH", "/nowhere")
 	s := packed(t, w.dir, "postgres")
 	want := []string{
-		"/bin/sh", "/usr/lib/postgresql/16/bin/initdb", "/usr/lib/postgresql/16/bin/postgres", "/usr/lib/postgresql/16/bin/setpriv",
+		"/bin/sh", "/usr/lib/postgresql/16/bin/initdb", "/usr/lib/postgresql/16/bin/postgres",
+		"/usr/lib/postgresql/16/bin/setpriv",
 		"/usr/share/postgresql/16/postgres.bki", "/usr/share/postgresql/16/timezonesets/Default", "/usr/share/zoneinfo/UTC",
 	}
 	if diff := cmp.Diff(want, hostFiles(s)); diff != "" {

@@ -33,12 +33,20 @@ func Recipes() []Recipe {
 			Ports:      []string{"6379/tcp"},
 		},
 		// Some distributions build I/O engines as separate files.
-		{Name: "fio", For: []string{"fio"}, Open: joinAll([]string{"/usr/lib/*/fio", "/usr/lib/fio", "/usr/lib64/fio", "/usr/local/lib/fio"}, "*.so")},
+		{
+			Name: "fio", For: []string{
+				"fio",
+			}, Open: joinAll([]string{"/usr/lib/*/fio", "/usr/lib/fio", "/usr/lib64/fio", "/usr/local/lib/fio"}, "*.so"),
+		},
 		{Name: "iperf3", For: []string{"iperf3"}},
 		{Name: "pgbench", For: []string{"pgbench", "psql"}, Where: joinAll(postgresBins, "pgbench", "psql")},
 		{Name: "stress-ng", For: []string{"stress-ng"}, Dir: "/tmp"},
 		// Tests written in Lua. The tests of CPU, memory, threads and files are built in.
-		{Name: "sysbench", For: []string{"sysbench"}, Open: []string{"/usr/share/sysbench/*.lua", "/usr/local/share/sysbench/*.lua"}},
+		{
+			Name: "sysbench", For: []string{
+				"sysbench",
+			}, Open: []string{"/usr/share/sysbench/*.lua", "/usr/local/share/sysbench/*.lua"},
+		},
 	}
 }
 
@@ -54,7 +62,9 @@ func nginx() Recipe {
 			},
 		),
 		// It is unknown for which of them nginx was built.
-		Users:      []User{{Name: "www-data", UID: 33, GID: 33}, {Name: "nginx", UID: 101, GID: 101}, {Name: "http", UID: 102, GID: 102}},
+		Users: []User{
+			{Name: "www-data", UID: 33, GID: 33}, {Name: "nginx", UID: 101, GID: 101}, {Name: "http", UID: 102, GID: 102},
+		},
 		Entrypoint: []string{"$PROGRAM", "-g", "daemon off;"},
 		Cmd:        []string{"-c", "/etc/nginx/nginx.conf"},
 		Ports:      []string{"80/tcp"},

@@ -105,7 +105,8 @@ func writeAtomically(file string, write func(w io.Writer) error) (err error) {
 	return os.Rename(f.Name(), file)
 }
 
-func stateOf(h hash.Hash) ([]byte, error) { return h.(encoding.BinaryMarshaler).MarshalBinary() } // as crypto/sha256 promises
+// as crypto/sha256 promises
+func stateOf(h hash.Hash) ([]byte, error) { return h.(encoding.BinaryMarshaler).MarshalBinary() }
 
 // digestAfter is the digest of the data of a state, followed by more.
 func digestAfter(state, more []byte) (string, error) {

@@ -46,8 +46,11 @@ func Prepare(ctx context.Context, dir string, img *image.Image, padding Padding)
 		}))
 	})
 	for i := 0; i < padding.Layers && err == nil; i++ {
-		err = s.add(cachedLayer(dir, padding.name(i), func(w io.Writer) error { return padding.write(image.WriterContext(ctx, w), i) }))
-		s.config.History = append(s.config.History, v1.History{Created: v1.Time{Time: time.Unix(0, 0).UTC()}, CreatedBy: "tare"})
+		err = s.add(
+			cachedLayer(dir, padding.name(i), func(w io.Writer) error { return padding.write(image.WriterContext(ctx, w), i) }),
+		)
+		s.config.History = append(s.config.History,
+			v1.History{Created: v1.Time{Time: time.Unix(0, 0).UTC()}, CreatedBy: "tare"})
 	}
 	return s, err
 }
@@ -91,7 +94,9 @@ func (s *Prepared) Content() (*Content, error) {
 	}
 	about := c.put(digestBytes(raw), types.OCIConfigJSON, blob{tail: raw})
 	c.Digest = about.Digest.String()
-	c.manifest, err = json.Marshal(v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Config: about, Layers: layers})
+	c.manifest, err = json.Marshal(v1.Manifest{
+		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Config: about, Layers: layers,
+	})
 	c.name = digestBytes(c.manifest)
 	return c, err
 }

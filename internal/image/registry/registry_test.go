@@ -131,7 +131,8 @@ func TestContents(t *testing.T) {
 	r := registrytest.Listen(t, registry.Options{})
 	seen, files := map[string]bool{}, map[string]string{}
 	for range 2 {
-		prepared, err := registry.Prepare(t.Context(), dir, img, registry.Padding{Layers: 1, Size: 10_000, Files: 3, Compressible: 1})
+		prepared, err := registry.Prepare(t.Context(), dir, img,
+			registry.Padding{Layers: 1, Size: 10_000, Files: 3, Compressible: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +170,8 @@ func TestReproducible(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := registry.Prepare(t.Context(), dir, img, registry.Padding{Layers: 2, Size: 5_000, Files: 2, Compressible: 0.5}); err != nil {
+		if _, err := registry.Prepare(t.Context(), dir, img,
+			registry.Padding{Layers: 2, Size: 5_000, Files: 2, Compressible: 0.5}); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, sums(t, dir))
@@ -205,7 +207,8 @@ func TestCompressible(t *testing.T) {
 	}
 	const size = 1 << 20
 	for _, share := range []float64{0, 0.5, 1} {
-		prepared, err := registry.Prepare(t.Context(), t.TempDir(), img, registry.Padding{Layers: 1, Size: size, Files: 4, Compressible: share})
+		prepared, err := registry.Prepare(t.Context(), t.TempDir(), img,
+			registry.Padding{Layers: 1, Size: size, Files: 4, Compressible: share})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,7 +263,8 @@ func TestRequests(t *testing.T) {
 	} {
 		body, status := ask(t, r, test.method, test.path, test.span)
 		if status != test.status || test.to > 0 && !bytes.Equal(body, whole[test.from:test.to]) {
-			t.Errorf("%s: status %d with %d bytes, want %d and bytes %d to %d", name, status, len(body), test.status, test.from, test.to)
+			t.Errorf("%s: status %d with %d bytes, want %d and bytes %d to %d",
+				name, status, len(body), test.status, test.from, test.to)
 		}
 	}
 	o.Withdraw()
@@ -346,7 +350,8 @@ func TestKeepErrors(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	dir := t.TempDir()
-	if _, err := registry.Prepare(ctx, dir, img, registry.Padding{Layers: 1, Size: 1 << 30, Files: 1}); !errors.Is(err, context.Canceled) {
+	if _, err := registry.Prepare(ctx, dir, img,
+		registry.Padding{Layers: 1, Size: 1 << 30, Files: 1}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Keep = %v, want context.Canceled", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

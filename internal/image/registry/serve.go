@@ -144,7 +144,9 @@ func (b blob) send(ctx context.Context, w io.Writer, from, to int64, limiters ..
 	return sent + int64(n), err
 }
 
-func (b blob) sendFile(ctx context.Context, w io.Writer, from, to int64, limiters []*rateLimiter) (sent int64, err error) {
+func (b blob) sendFile(
+	ctx context.Context, w io.Writer, from, to int64, limiters []*rateLimiter,
+) (sent int64, err error) {
 	f, err := os.Open(b.file)
 	if err != nil {
 		return 0, err

@@ -83,7 +83,9 @@ func TestDir(t *testing.T) {
 			t.Errorf("%s: Dir(%q) = %s, %v, want %s", test.tree, test.controller, got, err, want)
 		}
 	}
-	for _, test := range []struct{ tree, controller string }{{"v1", ""}, {"v1", "io"}, {"v2", "freezer"}, {"container", "blkio"}} {
+	for _, test := range []struct {
+		tree, controller string
+	}{{"v1", ""}, {"v1", "io"}, {"v2", "freezer"}, {"container", "blkio"}} {
 		if _, err := detect(t, test.tree).Dir("/x", test.controller); !errors.Is(err, cgroup.ErrController) {
 			t.Errorf("%s: Dir(%q): %v, want ErrController", test.tree, test.controller, err)
 		}
@@ -135,7 +137,8 @@ func TestPathOf(t *testing.T) {
 	} {
 		got, err := detect(t, test.tree).PathOf(test.pid)
 		if err != nil || got[test.controller] != test.want {
-			t.Errorf("%s: PathOf(%d)[%q] = %q, %v, want %q", test.tree, test.pid, test.controller, got[test.controller], err, test.want)
+			t.Errorf("%s: PathOf(%d)[%q] = %q, %v, want %q", test.tree, test.pid, test.controller,
+				got[test.controller], err, test.want)
 		}
 	}
 	if _, err := detect(t, "v2").PathOf(99); !errors.Is(err, fs.ErrNotExist) {

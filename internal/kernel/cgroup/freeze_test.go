@@ -40,11 +40,13 @@ func TestFreeze(t *testing.T) {
 		}
 		say("populated 1\nfrozen 1\n")
 		if err := h.Freeze(t.Context(), group); err != nil || read(t, filepath.Join(root, test.file)) != test.frozen {
-			t.Errorf("%s: Freeze = %v and writes %q, want %q", test.tree, err, read(t, filepath.Join(root, test.file)), test.frozen)
+			t.Errorf("%s: Freeze = %v and writes %q, want %q", test.tree, err,
+				read(t, filepath.Join(root, test.file)), test.frozen)
 		}
 		say("populated 1\nfrozen 0\n")
 		if err := h.Thaw(t.Context(), group); err != nil || read(t, filepath.Join(root, test.file)) != test.thawed {
-			t.Errorf("%s: Thaw = %v and writes %q, want %q", test.tree, err, read(t, filepath.Join(root, test.file)), test.thawed)
+			t.Errorf("%s: Thaw = %v and writes %q, want %q", test.tree, err,
+				read(t, filepath.Join(root, test.file)), test.thawed)
 		}
 		if err := h.Thaw(t.Context(), group+"/none"); err != nil {
 			t.Errorf("%s: Thaw of a group that does not exist: %v", test.tree, err)

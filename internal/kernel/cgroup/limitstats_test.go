@@ -38,9 +38,18 @@ func TestParsePressure(t *testing.T) {
 
 // What was counted before is taken off, but for what was not counted at all.
 func TestSince(t *testing.T) {
-	before := LimitStats{Throttled: time.Second, LimitHits: Absent, Refaults: 7, IOPressure: Absent, Blocks: map[string]BlockLimit{"8:0 rios": {10, 4}}}
-	now := LimitStats{Throttled: 3 * time.Second, LimitHits: 9, Refaults: 7, IOPressure: Absent, Blocks: map[string]BlockLimit{"8:0 rios": {10, 6}, "8:0 wios": {1, 2}}}
-	want := LimitStats{Throttled: 2 * time.Second, LimitHits: Absent, Refaults: 0, IOPressure: Absent, Blocks: map[string]BlockLimit{"8:0 rios": {10, 2}, "8:0 wios": {1, 2}}}
+	before := LimitStats{
+		Throttled: time.Second, LimitHits: Absent, Refaults: 7, IOPressure: Absent,
+		Blocks: map[string]BlockLimit{"8:0 rios": {10, 4}},
+	}
+	now := LimitStats{
+		Throttled: 3 * time.Second, LimitHits: 9, Refaults: 7, IOPressure: Absent,
+		Blocks: map[string]BlockLimit{"8:0 rios": {10, 6}, "8:0 wios": {1, 2}},
+	}
+	want := LimitStats{
+		Throttled: 2 * time.Second, LimitHits: Absent, Refaults: 0, IOPressure: Absent,
+		Blocks: map[string]BlockLimit{"8:0 rios": {10, 2}, "8:0 wios": {1, 2}},
+	}
 	if diff := cmp.Diff(want, now.Since(before)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -42,7 +42,8 @@ func TestLife(t *testing.T) {
 		t.Error(err)
 	}
 	for c, got := range must(h.PathOf(cmd.Process.Pid)) {
-		if _, err := h.Dir("/", c); err == nil && c != "" && slices.Contains([]string{"cpu", "cpuset", "memory", "pids"}, c) && got != path {
+		if _, err := h.Dir("/", c); err == nil && c != "" &&
+			slices.Contains([]string{"cpu", "cpuset", "memory", "pids"}, c) && got != path {
 			t.Errorf("PathOf: %s = %s, want %s", c, got, path)
 		}
 	}

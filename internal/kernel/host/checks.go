@@ -116,8 +116,10 @@ func (m *machine) cpuPressure() Finding {
 		return note("pressure", "boot with psi=1, on a kernel with CONFIG_PSI",
 			"the kernel does not count pressure, so reports cannot show it as a reason")
 	}
-	return m.pressure(pressureCheck{"cpu", "some", 5, "at least one thread waited for a CPU",
-		"stop other work on this machine"})
+	return m.pressure(pressureCheck{
+		"cpu", "some", 5, "at least one thread waited for a CPU",
+		"stop other work on this machine",
+	})
 }
 
 func (m *machine) memoryPressure() Finding {
@@ -126,8 +128,10 @@ func (m *machine) memoryPressure() Finding {
 }
 
 func (m *machine) ioPressure() Finding {
-	return m.pressure(pressureCheck{"io", "full", 5, "every thread waited for a disk", "stop programs that use the disks, " +
-		"or put tare's files on another disk"})
+	return m.pressure(pressureCheck{
+		"io", "full", 5, "every thread waited for a disk", "stop programs that use the disks, " +
+			"or put tare's files on another disk",
+	})
 }
 
 // A pressureCheck is a kind of pressure, and the share of the last ten seconds, in per cent, from which

@@ -97,7 +97,8 @@ func TestChecks(t *testing.T) {
 }
 
 func TestExamineDirs(t *testing.T) {
-	findings := host.Examine(t.Context(), host.Examination{Root: "testdata/silent", Dirs: []string{t.TempDir(), "/no/such/directory"}})
+	findings := host.Examine(t.Context(),
+		host.Examination{Root: "testdata/silent", Dirs: []string{t.TempDir(), "/no/such/directory"}})
 	var found []host.Finding
 	for _, f := range findings {
 		if f.Name == "disk-space" {

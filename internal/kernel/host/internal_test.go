@@ -12,7 +12,9 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	for list, want := range map[string]int{"": 0, "0": 1, "0-3": 4, "0-3,8,10-11": 7, "x": 0, "3-1": 0, "0-99999999999": 0} {
+	for list, want := range map[string]int{
+		"": 0, "0": 1, "0-3": 4, "0-3,8,10-11": 7, "x": 0, "3-1": 0, "0-99999999999": 0,
+	} {
 		if got := listLength(list); got != want {
 			t.Errorf("listLength(%q) = %d, want %d", list, got, want)
 		}
@@ -54,7 +56,8 @@ func TestVirtual(t *testing.T) {
 			clocksource + "available_clocksource": test.clocks,
 		} {
 			name = filepath.Join(root, name)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text+"\n"), 0o644)); err != nil {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755),
+				os.WriteFile(name, []byte(text+"\n"), 0o644)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -23,8 +23,10 @@ func washout(t *testing.T) (*Washout, func(running, blocked, dirty, writeback st
 	set := func(running, blocked, dirty, writeback string) {
 		t.Helper()
 		err := errors.Join(
-			os.WriteFile(filepath.Join(root, "proc/stat"), []byte("procs_running "+running+"\nprocs_blocked "+blocked+"\n"), 0o644),
-			os.WriteFile(filepath.Join(root, "proc/meminfo"), []byte("Dirty: "+dirty+" kB\nWriteback: "+writeback+" kB\n"), 0o644),
+			os.WriteFile(filepath.Join(root, "proc/stat"),
+				[]byte("procs_running "+running+"\nprocs_blocked "+blocked+"\n"), 0o644),
+			os.WriteFile(filepath.Join(root, "proc/meminfo"),
+				[]byte("Dirty: "+dirty+" kB\nWriteback: "+writeback+" kB\n"), 0o644),
 		)
 		if err != nil {
 			t.Error(err)

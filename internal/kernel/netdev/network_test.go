@@ -134,7 +134,8 @@ func TestTake(t *testing.T) {
 		n.Leave(netip.MustParseAddr("10.213.0.4"))
 		take()
 	}
-	if want := "10.213.0.2 10.213.0.3 10.213.0.4 10.213.0.5 10.213.0.6 10.213.0.2 10.213.0.4 10.213.0.4"; strings.Join(got, " ") != want {
+	if want := "10.213.0.2 10.213.0.3 10.213.0.4 10.213.0.5 10.213.0.6 10.213.0.2 " +
+		"10.213.0.4 10.213.0.4"; strings.Join(got, " ") != want {
 		t.Errorf("addresses %q, want %s", got, want)
 	}
 }

@@ -67,7 +67,8 @@ func TestIn(t *testing.T) {
 	}
 	wg.Wait()
 	var in string
-	if err := netns.In(os.Getpid(), func() error { in = namespace(t, "thread-self"); return nil }); err != nil || in != ours {
+	if err := netns.In(os.Getpid(), func() error { in = namespace(t, "thread-self"); return nil }); err != nil ||
+		in != ours {
 		t.Errorf("In this process: %s, %v; want %s", in, err, ours)
 	}
 }

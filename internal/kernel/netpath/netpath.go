@@ -74,7 +74,8 @@ func reachableAddress(to netip.AddrPort) netip.AddrPort {
 
 // isPermission reports whether an error means that something is not visible to this process.
 func isPermission(err error) bool {
-	return errors.Is(err, bench.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
+	return errors.Is(err, bench.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) ||
+		errors.Is(err, unix.ESRCH)
 }
 
 // A target is the address that a client sends to.

@@ -25,7 +25,9 @@ func TestNameIsHarmless(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = os.WriteFile(own, before, 0) }() // of this process alone
-	for name, want := range map[string]string{"docker-proxy": "docker-proxy", "a b\x1b[2J\nc": `a b\x1b[2J\x0ac`, "\u202ea": `\u202ea`} {
+	for name, want := range map[string]string{
+		"docker-proxy": "docker-proxy", "a b\x1b[2J\nc": `a b\x1b[2J\x0ac`, "\u202ea": `\u202ea`,
+	} {
 		if err := os.WriteFile(own, []byte(name), 0); err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +39,9 @@ func TestNameIsHarmless(t *testing.T) {
 
 // The program is pasta, whatever the processor has.
 func TestProgramOf(t *testing.T) {
-	for name, want := range map[string]string{"pasta.avx2": "pasta", "pasta": "pasta", "docker-proxy": "docker-proxy", "a\x1bb.avx2": `a\x1bb`} {
+	for name, want := range map[string]string{
+		"pasta.avx2": "pasta", "pasta": "pasta", "docker-proxy": "docker-proxy", "a\x1bb.avx2": `a\x1bb`,
+	} {
 		if got := programOf(name); got != want {
 			t.Errorf("programOf(%q) = %q, want %q", name, got, want)
 		}

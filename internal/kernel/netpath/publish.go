@@ -63,7 +63,8 @@ func (t target) natFollowed(from netip.AddrPort) (bool, error) {
 		return false, fmt.Errorf("list the connections that the kernel tracks: %w", err)
 	}
 	for _, f := range flows {
-		if protocolOf(f.Forward.Protocol) == t.protocol && tuple(f.Forward.SrcIP, f.Forward.SrcPort) == from && tuple(f.Forward.DstIP, f.Forward.DstPort) == t.address {
+		if protocolOf(f.Forward.Protocol) == t.protocol && tuple(f.Forward.SrcIP, f.Forward.SrcPort) == from &&
+			tuple(f.Forward.DstIP, f.Forward.DstPort) == t.address {
 			return tuple(f.Reverse.SrcIP, f.Reverse.SrcPort) != t.address, nil
 		}
 	}

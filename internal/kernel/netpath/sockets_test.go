@@ -24,7 +24,8 @@ func TestParseSockets(t *testing.T) {
 		tcp:  {{at("127.0.0.1:40957"), at("0.0.0.0:0"), 10435890}, {at("127.0.0.1:40957"), at("127.0.0.1:45784"), 10436521}},
 		tcp6: {{at("[::]:22"), at("[::]:0"), 1234}, {at("127.0.0.1:22"), at("127.0.0.1:54321"), 0}},
 	} {
-		if diff := cmp.Diff(want, parseSockets([]byte(text)), cmp.AllowUnexported(socket{}), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
+		if diff := cmp.Diff(want, parseSockets([]byte(text)), cmp.AllowUnexported(socket{}),
+			cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}

@@ -57,7 +57,8 @@ func TestMarkedLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := proc.Marked("/", "TARE_PROC_TEST")
-	if len(got) != 1 || err != nil || got[0].PID != cmd.Process.Pid || got[0].Value != "x=y" || got[0].Parent != os.Getpid() {
+	if len(got) != 1 || err != nil || got[0].PID != cmd.Process.Pid || got[0].Value != "x=y" ||
+		got[0].Parent != os.Getpid() {
 		t.Errorf("Marked = %+v, %v", got, err)
 	}
 	if err := cmd.Process.Kill(); err != nil {
@@ -124,7 +125,8 @@ func TestAllLeavesOutWhatIsNoProcess(t *testing.T) {
 		t.Errorf("All of an empty tree: %v", err)
 	}
 	dir := t.TempDir()
-	if err := errors.Join(os.MkdirAll(dir+"/proc/7", 0o755), os.WriteFile(dir+"/proc/7/stat", []byte("7 (x) S"), 0o644)); err != nil {
+	if err := errors.Join(os.MkdirAll(dir+"/proc/7", 0o755),
+		os.WriteFile(dir+"/proc/7/stat", []byte("7 (x) S"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := proc.All(dir); err == nil || !strings.Contains(err.Error(), dir+"/proc/7/stat") {

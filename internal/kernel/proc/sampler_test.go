@@ -71,7 +71,9 @@ func TestReadMetal(t *testing.T) {
 func TestReadMissing(t *testing.T) {
 	// The guest has no schedstat, no cpufreq and tracks no connections: absent, not zero.
 	got := read(t, "testdata/vm", everything()...)
-	for _, f := range []proc.Field{proc.CPUTime, proc.WaitTime, proc.Timeslices, proc.Frequency, proc.Tracked, proc.TrackDrops} {
+	for _, f := range []proc.Field{
+		proc.CPUTime, proc.WaitTime, proc.Timeslices, proc.Frequency, proc.Tracked, proc.TrackDrops,
+	} {
 		if v, ok := got[f]; ok {
 			t.Errorf("field %d = %v, want none", f, v)
 		}

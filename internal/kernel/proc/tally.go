@@ -230,7 +230,9 @@ func Numbers(text []byte) (all []int) {
 func Network(root string, pid int) (s Snapshot) {
 	s.clear()
 	dir := filepath.Join(root, "proc", strconv.Itoa(pid))
-	for _, f := range []file{{"net/dev", parseNetDev}, {"net/snmp", parseSNMP}, {"net/stat/nf_conntrack", parseConntrack}} {
+	for _, f := range []file{
+		{"net/dev", parseNetDev}, {"net/snmp", parseSNMP}, {"net/stat/nf_conntrack", parseConntrack},
+	} {
 		if text, err := readFile(filepath.Join(dir, f.name)); err == nil {
 			f.parse(text, &s)
 		}

@@ -48,7 +48,8 @@ func TestCount(t *testing.T) {
 	if n := after.PageFaults - before.PageFaults; n < pages/512 { // huge pages are of 512
 		t.Errorf("%v page faults", n)
 	}
-	if !(after.WaitTime >= before.WaitTime) || !(after.Waits >= before.Waits) || !(after.Preemptions >= before.Preemptions) || math.IsNaN(after.Filters) {
+	if !(after.WaitTime >= before.WaitTime) || !(after.Waits >= before.Waits) ||
+		!(after.Preemptions >= before.Preemptions) || math.IsNaN(after.Filters) {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
 	if _, err := proc.TallyOf("/", 1<<30); !errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +59,9 @@ func TestCount(t *testing.T) {
 
 func TestTallyPlus(t *testing.T) {
 	nan := math.NaN()
-	got := proc.Tally{PageFaults: 1, Waits: 2, Filters: 3, DiskTime: nan}.Plus(proc.Tally{PageFaults: 10, Waits: 20, Filters: 1})
+	got := proc.Tally{
+		PageFaults: 1, Waits: 2, Filters: 3, DiskTime: nan,
+	}.Plus(proc.Tally{PageFaults: 10, Waits: 20, Filters: 1})
 	if got.PageFaults != 11 || got.Waits != 22 || got.Filters != 3 || !math.IsNaN(got.DiskTime) {
 		t.Errorf("%+v", got)
 	}

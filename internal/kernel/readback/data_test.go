@@ -53,7 +53,9 @@ func TestData(t *testing.T) {
 }
 
 func TestNoData(t *testing.T) {
-	for name, script := range map[string]string{"nothing": `rmdir "$data"`, "a link": `rmdir "$data"; ln -s /old "$data"`} {
+	for name, script := range map[string]string{
+		"nothing": `rmdir "$data"`, "a link": `rmdir "$data"; ln -s /old "$data"`,
+	} {
 		pid := shellInRoot(t, script)
 		if got, err := readback.Data(pid, "bind", ""); err == nil || name == "nothing" && !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("Data where there is %s = %q, %v", name, got, err)
@@ -72,7 +74,9 @@ func TestFileSystem(t *testing.T) {
 	if err := os.Symlink("/proc/self", link); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{"/proc/self/status": "proc", link: "proc", filepath.Join(dir, "missing"): ""} {
+	for path, want := range map[string]string{
+		"/proc/self/status": "proc", link: "proc", filepath.Join(dir, "missing"): "",
+	} {
 		if got := readback.FileSystem(path); got != want {
 			t.Errorf("FileSystem(%s) = %q, want %q", path, got, want)
 		}

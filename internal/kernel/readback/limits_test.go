@@ -52,7 +52,8 @@ func TestLimits(t *testing.T) {
 	}
 	other := asked
 	other.Memory *= 2
-	if got, err := readback.Limits(h, pid, group, other); err != nil || got.Memory != asked.Memory-asked.Memory%int64(os.Getpagesize()) {
+	if got, err := readback.Limits(h, pid, group, other); err != nil ||
+		got.Memory != asked.Memory-asked.Memory%int64(os.Getpagesize()) {
 		t.Errorf("Limits where another was asked for = %+v, %v; want the kernel's", got, err)
 	}
 	for name, pid := range map[string]int{"its parent": os.Getpid(), "itself": pid} {
@@ -93,7 +94,8 @@ func TestGroup(t *testing.T) {
 	if got, err := readback.CgroupPath(h, pid); err != nil || got != group {
 		t.Errorf("Group = %q, %v; want %q", got, err, group)
 	}
-	if !readback.InGroupOf(h, pid, group[1:]) || readback.InGroupOf(h, pid, group+"-of-another") || readback.InGroupOf(h, os.Getpid(), group) {
+	if !readback.InGroupOf(h, pid, group[1:]) || readback.InGroupOf(h, pid, group+"-of-another") ||
+		readback.InGroupOf(h, os.Getpid(), group) {
 		t.Error("InGroupOf does not tell the group's process from others")
 	}
 	end(cmd)

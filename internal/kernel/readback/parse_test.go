@@ -126,7 +126,8 @@ func TestAsAppliedTmpfs(t *testing.T) {
 	} {
 		asked := bench.Mount{Type: "tmpfs", Target: "/t", Size: test.asked}
 		want := bench.Mount{Type: "tmpfs", Target: "/t", Size: test.size, ReadOnly: test.readOnly}
-		got := describeMount(asked, proc.Mount{Point: "/t", Options: test.options, Type: "tmpfs", Super: test.super}, "/nowhere")
+		got := describeMount(asked, proc.Mount{Point: "/t", Options: test.options, Type: "tmpfs", Super: test.super},
+			"/nowhere")
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -199,7 +200,9 @@ func TestLimiting(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{captured, "Seccomp:\t-1\n", "NSpid:\n", ":\n", "    lo: 0 0\n  eth0: 1 2\n", "980k", "-1k"} {
+	for _, seed := range []string{
+		captured, "Seccomp:\t-1\n", "NSpid:\n", ":\n", "    lo: 0 0\n  eth0: 1 2\n", "980k", "-1k",
+	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -132,7 +132,9 @@ func TestSecuritySeen(t *testing.T) {
 		filter = bench.SeccompDocker // as it was said: there is one
 	}
 	for pid, apart := range map[int]bool{os.Getpid(): false, shellInNamespaces(t, ""): true} {
-		word := bench.Security{Seccomp: bench.SeccompDocker, UserNS: !apart, Privileged: true, ReadOnly: true, NoNewPrivileges: true}
+		word := bench.Security{
+			Seccomp: bench.SeccompDocker, UserNS: !apart, Privileged: true, ReadOnly: true, NoNewPrivileges: true,
+		}
 		want := word
 		want.Seccomp, want.UserNS = filter, apart
 		if got, err := readback.SecuritySeen(pid, word); err != nil || got != want {

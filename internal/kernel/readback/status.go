@@ -34,7 +34,8 @@ func (c Capabilities) Has(number int) bool { return c>>number&1 != 0 }
 // String tells how many there are and names the first, such as "2 of the kernel's capabilities
 // (first: number 24)".
 func (c Capabilities) String() string {
-	return fmt.Sprintf("%d of the kernel's capabilities (first: number %d)", bits.OnesCount64(uint64(c)), bits.TrailingZeros64(uint64(c)))
+	return fmt.Sprintf("%d of the kernel's capabilities (first: number %d)",
+		bits.OnesCount64(uint64(c)), bits.TrailingZeros64(uint64(c)))
 }
 
 // StatusOf reads the status of a process.

@@ -45,7 +45,8 @@ func textOf(p *specs.LinuxSeccomp) string {
 func Check(s bench.Security) error {
 	switch {
 	case s.Seccomp != "" && s.Seccomp != "unconfined" && s.Seccomp != bench.SeccompDocker:
-		return fmt.Errorf("%w: seccomp %q: use unconfined, %s or the engine's default", bench.ErrUnsupported, s.Seccomp, bench.SeccompDocker)
+		return fmt.Errorf("%w: seccomp %q: use unconfined, %s or the engine's default",
+			bench.ErrUnsupported, s.Seccomp, bench.SeccompDocker)
 	case s.Seccomp == bench.SeccompDocker && s.Privileged:
 		return fmt.Errorf("%w: seccomp %s: a privileged container has no filter: use only one of the two",
 			bench.ErrUnsupported, s.Seccomp)

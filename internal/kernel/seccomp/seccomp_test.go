@@ -26,7 +26,9 @@ func TestProfile(t *testing.T) {
 	if p.DefaultAction != specs.ActErrno || len(p.Architectures) == 0 {
 		t.Errorf("by default %s, on %v; want an error, on this architecture", p.DefaultAction, p.Architectures)
 	}
-	for name, want := range map[string]bool{"read": true, "chroot": true, "mount": false, "io_uring_setup": false, "kexec_load": false} {
+	for name, want := range map[string]bool{
+		"read": true, "chroot": true, "mount": false, "io_uring_setup": false, "kexec_load": false,
+	} {
 		if got := allowed(name); got != want {
 			t.Errorf("%s is allowed: %v, want %v", name, got, want)
 		}

@@ -102,7 +102,9 @@ func (c *Counter) attach() (err error) {
 }
 
 func (c *Counter) run(h program) error {
-	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "tare_" + h.name, Type: ebpf.RawTracepoint, Instructions: h.code})
+	program, err := ebpf.NewProgram(
+		&ebpf.ProgramSpec{Name: "tare_" + h.name, Type: ebpf.RawTracepoint, Instructions: h.code},
+	)
 	if err != nil {
 		return err
 	}

@@ -27,9 +27,11 @@ func Open() (ns *os.File, err error) {
 	mapping := []syscall.SysProcIDMap{{ContainerID: 0, HostID: First, Size: Size}}
 	// A traced process makes it. The process stops before its first instruction, so its program
 	// does not matter.
-	p, err := os.StartProcess("/proc/self/exe", []string{"userns"}, &os.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWUSER, UidMappings: mapping, GidMappings: mapping, Ptrace: true, Pdeathsig: syscall.SIGKILL,
-	}})
+	p, err := os.StartProcess("/proc/self/exe", []string{"userns"},
+		&os.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{
+			Cloneflags: syscall.CLONE_NEWUSER, UidMappings: mapping, GidMappings: mapping, Ptrace: true,
+			Pdeathsig: syscall.SIGKILL,
+		}})
 	if err != nil {
 		return nil, fmt.Errorf("%w: make a user namespace: %w", bench.ErrUnsupported, err)
 	}

@@ -37,7 +37,8 @@ func TestOpen(t *testing.T) {
 	if theirs.Ino == ours.Ino {
 		t.Error("the namespace is this process's own")
 	}
-	if children, err := os.ReadFile("/proc/self/task/" + filepath.Base(mustRead(t, "/proc/thread-self")) + "/children"); err == nil && strings.TrimSpace(string(children)) != "" {
+	if children, err := os.ReadFile("/proc/self/task/" + filepath.Base(mustRead(t, "/proc/thread-self")) +
+		"/children"); err == nil && strings.TrimSpace(string(children)) != "" {
 		t.Errorf("the process that made it is left: %s", children)
 	}
 }
@@ -71,7 +72,9 @@ func TestBind(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for name, want := range map[string][2]uint32{"root": {userns.First, userns.First}, "other": {userns.First + 7, userns.First + 8}} {
+	for name, want := range map[string][2]uint32{
+		"root": {userns.First, userns.First}, "other": {userns.First + 7, userns.First + 8},
+	} {
 		var st syscall.Stat_t
 		if err := syscall.Stat(filepath.Join(target, name), &st); err != nil || [2]uint32{st.Uid, st.Gid} != want {
 			t.Errorf("%s belongs to %d:%d, %v; want %v", name, st.Uid, st.Gid, err, want)
@@ -106,7 +109,8 @@ func TestPassable(t *testing.T) {
 	if err := os.Chmod(filepath.Dir(dir), 0o750); err != nil {
 		t.Fatal(err)
 	}
-	if err := userns.Traversable(dir); !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), filepath.Dir(dir)+":") {
+	if err := userns.Traversable(dir); !errors.Is(err, bench.ErrUnsupported) ||
+		!strings.Contains(err.Error(), filepath.Dir(dir)+":") {
 		t.Errorf("below a directory of root's: %v, want bench.ErrUnsupported, and which it is", err)
 	}
 	if err := userns.Traversable(filepath.Join(dir, "missing")); !errors.Is(err, os.ErrNotExist) {

@@ -100,7 +100,8 @@ func TestOptions(t *testing.T) {
 func TestWrongAnswer(t *testing.T) {
 	k := kernel{"adding", func() func() uint64 { return func() uint64 { return 3 } }, 4}
 	c := newPool([]kernel{k}, 1)
-	if err := c.warm(time.Millisecond); err == nil || !strings.Contains(err.Error(), "adding: the answer is 3 but should be 4") {
+	if err := c.warm(time.Millisecond); err == nil ||
+		!strings.Contains(err.Error(), "adding: the answer is 3 but should be 4") {
 		t.Errorf("warm-up: %v", err)
 	}
 	c.shortest[0] = time.Millisecond
@@ -188,7 +189,8 @@ func TestRates(t *testing.T) {
 		if diff := cmp.Diff(test.had, rates(test.segments, segment.cpuShare), cmpopts.EquateApprox(1e-9, 0)); diff != "" {
 			t.Errorf("%s: with a CPU (-want +got):\n%s", test.name, diff)
 		}
-		if diff := cmp.Diff(test.done, rates(test.segments, segment.computeShare), cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+		if diff := cmp.Diff(test.done, rates(test.segments, segment.computeShare),
+			cmpopts.EquateApprox(1e-9, 0)); diff != "" {
 			t.Errorf("%s: done (-want +got):\n%s", test.name, diff)
 		}
 	}

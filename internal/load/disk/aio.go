@@ -42,7 +42,8 @@ const (
 func openAIO(w work) (*aio, error) {
 	n := len(w.slots)
 	a := &aio{requests: make([]iocb, n), events: make([]ioEvent, n)}
-	if _, _, errno := syscall.RawSyscall(syscall.SYS_IO_SETUP, uintptr(n), uintptr(unsafe.Pointer(&a.context)), 0); errno != 0 {
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_IO_SETUP, uintptr(n),
+		uintptr(unsafe.Pointer(&a.context)), 0); errno != 0 {
 		return nil, syscallError("io_setup", errno)
 	}
 	for i := range a.requests {
@@ -78,7 +79,8 @@ func (a *aio) submit(slot int, offset int64) error {
 
 func (a *aio) wait(done []completion) (int, error) {
 	for {
-		n, _, errno := syscall.RawSyscall6(syscall.SYS_IO_GETEVENTS, a.context, 1, uintptr(len(a.events)), uintptr(unsafe.Pointer(&a.events[0])), 0, 0)
+		n, _, errno := syscall.RawSyscall6(syscall.SYS_IO_GETEVENTS, a.context, 1, uintptr(len(a.events)),
+			uintptr(unsafe.Pointer(&a.events[0])), 0, 0)
 		if errno == syscall.EINTR {
 			continue
 		}

@@ -77,8 +77,9 @@ func fioRate(b *testing.B, f *file, plan Plan, q queue, p Pattern) float64 {
 		direct = "1"
 	}
 	out, err := exec.Command("fio", "--name=a", "--filename="+f.path, "--rw="+p.Name, "--bs=4096", "--ioengine="+q.name,
-		"--iodepth="+strconv.Itoa(plan.Depth), "--direct="+direct, "--size="+strconv.FormatInt(plan.Size, 10), "--overwrite=1",
-		"--norandommap=1", "--thread=1", "--time_based=1", fmt.Sprintf("--runtime=%dus", plan.Time.Microseconds()),
+		"--iodepth="+strconv.Itoa(plan.Depth), "--direct="+direct, "--size="+strconv.FormatInt(plan.Size, 10),
+		"--overwrite=1", "--norandommap=1", "--thread=1", "--time_based=1", fmt.Sprintf("--runtime=%dus",
+			plan.Time.Microseconds()),
 		fmt.Sprintf("--ramp_time=%dus", plan.Ramp().Microseconds()), "--output-format=json").Output()
 	if err != nil {
 		b.Fatalf("fio: %v: %s", err, out)

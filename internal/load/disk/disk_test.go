@@ -94,7 +94,8 @@ func TestRun(t *testing.T) {
 				t.Errorf("facts %v of io=%s direct=%s", r.Facts, q.name, direct)
 			}
 			for _, name := range []string{
-				"disk.randread.iops", "disk.randwrite.iops", "disk.read.rate", "disk.write.rate", "disk.fsync.p50", "disk.randwrite.p50",
+				"disk.randread.iops", "disk.randwrite.iops", "disk.read.rate", "disk.write.rate",
+				"disk.fsync.p50", "disk.randwrite.p50",
 			} {
 				if r.Values[name] <= 0 {
 					t.Errorf("%s = %v of io=%s direct=%s", name, r.Values[name], q.name, direct)
@@ -119,7 +120,8 @@ func TestNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	empty(t, dir)
-	if len(r.Values)+len(r.Distributions) > 0 || r.Facts[FactIO] != Threads || r.Facts[FactSystem] == "" || r.Facts[FactDirect] == "" {
+	if len(r.Values)+len(r.Distributions) > 0 || r.Facts[FactIO] != Threads || r.Facts[FactSystem] == "" ||
+		r.Facts[FactDirect] == "" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -159,7 +161,8 @@ func TestMemory(t *testing.T) {
 		t.Errorf("facts %v", r.Facts)
 	}
 	empty(t, dir)
-	if _, err := Run(loadtest.Args("dir="+dir, "size=8MiB", "direct=yes")); err == nil || !strings.Contains(err.Error(), "direct I/O refused by tmpfs") {
+	if _, err := Run(loadtest.Args("dir="+dir, "size=8MiB", "direct=yes")); err == nil ||
+		!strings.Contains(err.Error(), "direct I/O refused by tmpfs") {
 		t.Errorf("direct=yes: %v", err)
 	}
 	empty(t, dir)
@@ -170,7 +173,8 @@ func TestMemory(t *testing.T) {
 func TestFull(t *testing.T) {
 	dir := mountTmpfs(t, 32<<20)
 	_, err := Run(loadtest.Args("dir="+dir, "size=20MiB"))
-	if want := "needs 20 MiB, and 16 MiB must stay free, but the tmpfs of " + dir + " has only 32 MiB: "; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "needs 20 MiB, and 16 MiB must stay free, but the tmpfs of " + dir + " has only 32 MiB: "; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}
 	empty(t, dir)
@@ -240,7 +244,9 @@ func TestChoose(t *testing.T) {
 		}
 	}
 	_, err := choose(ways, Uring)
-	if !errors.Is(err, syscall.EPERM) || !strings.Contains(err.Error(), "io=io_uring cannot be used here: io_uring_setup: operation not permitted: a seccomp profile") {
+	if !errors.Is(err, syscall.EPERM) ||
+		!strings.Contains(err.Error(),
+			"io=io_uring cannot be used here: io_uring_setup: operation not permitted: a seccomp profile") {
 		t.Errorf("io=io_uring: %v", err)
 	}
 }
@@ -254,7 +260,8 @@ func TestCursor(t *testing.T) {
 		return all
 	}
 	w := work{size: 10*512 + 100, slots: [][]byte{make([]byte, 512)}}
-	if got, want := offsets(w, 0, 1, 11), []int64{0, 512, 1024, 1536, 2048, 2560, 3072, 3584, 4096, 4608, 0}; !slices.Equal(got, want) {
+	if got, want := offsets(w, 0, 1, 11),
+		[]int64{0, 512, 1024, 1536, 2048, 2560, 3072, 3584, 4096, 4608, 0}; !slices.Equal(got, want) {
 		t.Errorf("in order: %v, want %v", got, want)
 	}
 	if got, want := offsets(w, 2, 3, 4), []int64{3072, 3584, 4096, 3072}; !slices.Equal(got, want) {
@@ -297,12 +304,14 @@ func TestRecord(t *testing.T) {
 	}
 	h := load.NewHistogram()
 	h.AddMany(time.Millisecond, 19)
-	if err := Record(load.NewReport(Name), Pattern{Name: "fsync", Sync: true}, 5, 4096, h); err == nil || !strings.Contains(err.Error(), "19 requests") {
+	if err := Record(load.NewReport(Name), Pattern{Name: "fsync", Sync: true}, 5, 4096, h); err == nil ||
+		!strings.Contains(err.Error(), "19 requests") {
 		t.Errorf("of 19 values: %v", err)
 	}
 	h.Add(time.Millisecond)
 	r := load.NewReport(Name)
-	if err := Record(r, Pattern{Name: "write", Write: true}, 5, 4096, h); err != nil || r.Values["disk.write.rate"] != 5*4096 {
+	if err := Record(r, Pattern{Name: "write", Write: true}, 5, 4096, h); err != nil ||
+		r.Values["disk.write.rate"] != 5*4096 {
 		t.Errorf("%v, %v", r.Values, err)
 	}
 }
@@ -330,7 +339,8 @@ func TestSeccomp(t *testing.T) {
 		t.Errorf("io=auto: %v: %s; want libaio", err, out)
 	}
 	out, err = childOf(t, Uring, dir).CombinedOutput()
-	want := "io=io_uring cannot be used here: io_uring_setup: operation not permitted: a seccomp profile or a system setting forbids it\n"
+	want := "io=io_uring cannot be used here: io_uring_setup: operation not permitted: " +
+		"a seccomp profile or a system setting forbids it\n"
 	if err == nil || string(out) != want {
 		t.Errorf("io=io_uring: %v: %s; want %s", err, out, want)
 	}
@@ -351,7 +361,8 @@ func forbidUring() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
+		uintptr(unsafe.Pointer(&program)))
 	if errno != 0 {
 		return errno
 	}

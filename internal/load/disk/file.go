@@ -113,7 +113,8 @@ func (f *file) tryBlock(block int) error {
 func (f *file) fill(size int64) error {
 	fd := int(f.buffered.Fd())
 	// Not every file system supports it.
-	if err := syscall.Fallocate(fd, 0, 0, size); err != nil && !errors.Is(err, syscall.EOPNOTSUPP) && !errors.Is(err, syscall.ENOSYS) {
+	if err := syscall.Fallocate(fd, 0, 0, size); err != nil && !errors.Is(err, syscall.EOPNOTSUPP) &&
+		!errors.Is(err, syscall.ENOSYS) {
 		return fileError(f.path, fmt.Errorf("reserve %d bytes: %w", size, err))
 	}
 	slots, free, err := newSlots(1, fillBlock)
@@ -179,7 +180,8 @@ func (f *file) syncs(p Plan, t *tally) error {
 func (w *work) put(offset int64) error {
 	b := w.slots[0]
 	stamp(b)
-	n, _, errno := syscall.RawSyscall6(syscall.SYS_PWRITE64, uintptr(w.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), uintptr(offset), 0, 0)
+	n, _, errno := syscall.RawSyscall6(syscall.SYS_PWRITE64, uintptr(w.fd), uintptr(unsafe.Pointer(&b[0])),
+		uintptr(len(b)), uintptr(offset), 0, 0)
 	result := int(n)
 	if errno != 0 {
 		result = -int(errno)

@@ -42,7 +42,8 @@ func (w *work) threadLoop(i int, t *tally) error {
 		if w.write {
 			stamp(buffer)
 		}
-		n, _, errno := syscall.RawSyscall6(call, uintptr(w.fd), uintptr(unsafe.Pointer(&buffer[0])), uintptr(len(buffer)), uintptr(next.next()), 0, 0)
+		n, _, errno := syscall.RawSyscall6(call, uintptr(w.fd), uintptr(unsafe.Pointer(&buffer[0])), uintptr(len(buffer)),
+			uintptr(next.next()), 0, 0)
 		if errno == syscall.EINTR {
 			continue
 		}

@@ -135,7 +135,8 @@ func (u *uring) mapRings(p *uringParams) (err error) {
 }
 
 func (u *uring) mmap(offset int64, size int) ([]byte, error) {
-	m, err := syscall.Mmap(int(u.fd), offset, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED|syscall.MAP_POPULATE)
+	m, err := syscall.Mmap(int(u.fd), offset, size, syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_SHARED|syscall.MAP_POPULATE)
 	if err != nil {
 		return nil, errors.Join(errors.New("map the rings of io_uring"), err)
 	}

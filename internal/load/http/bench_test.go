@@ -123,7 +123,9 @@ func startNginx(b *testing.B) (addr string, group int) {
 	addr = l.Addr().String()
 	_ = l.Close()
 	config := filepath.Join(dir, "nginx.conf")
-	text := fmt.Sprintf("daemon off; pid nginx.pid; worker_processes 1; error_log stderr;\nevents {}\nhttp { access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000000;\nserver { listen %s; root %s; } }\n", addr, dir)
+	text := fmt.Sprintf("daemon off; pid nginx.pid; worker_processes 1; error_log stderr;\nevents {}\nhttp { "+
+		"access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000000;\nserver { listen %s; root %s; } }\n",
+		addr, dir)
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		b.Fatal(err)
 	}

@@ -65,7 +65,8 @@ func (l *clientPool) round(p *Plan) round {
 	}
 	all.Wait()
 	return round{
-		countFrom: l.schedule.countFrom, sendTime: time.Since(l.origin) - begin, cpu: (affinity.CPUTime() - before) / time.Duration(l.cpus),
+		countFrom: l.schedule.countFrom, sendTime: time.Since(l.origin) - begin,
+		cpu: (affinity.CPUTime() - before) / time.Duration(l.cpus),
 		all: l.tally.counts, sent: l.sent, gaveUp: l.gaveUp,
 	}
 }

@@ -123,7 +123,8 @@ func TestRequests(t *testing.T) {
 		if float64(requests.Load()) != test.requests || connections.Load() != test.connections {
 			t.Errorf("%s: %d requests on %d connections", name, requests.Load(), connections.Load())
 		}
-		if r.Values["http.requests"] != test.requests || r.Values["http.failed"] != 0 || r.Facts["sent"] != fmt.Sprint(test.requests) {
+		if r.Values["http.requests"] != test.requests || r.Values["http.failed"] != 0 ||
+			r.Facts["sent"] != fmt.Sprint(test.requests) {
 			t.Errorf("%s: %v %v", name, r.Values, r.Facts)
 		}
 		if r.Values["http.document"] != 5 || r.Values["http.bytes"] != test.requests*float64(len(page)) {
@@ -133,7 +134,8 @@ func TestRequests(t *testing.T) {
 			t.Errorf("%s: %v %v", name, r.Values, r.Notes)
 		}
 		for _, d := range []string{"http.time", "http.first_byte", "http.connect"} {
-			if h, err := r.Distributions[d].Histogram(); err != nil || d != "http.connect" && float64(h.Count()) != test.requests {
+			if h, err := r.Distributions[d].Histogram(); err != nil ||
+				d != "http.connect" && float64(h.Count()) != test.requests {
 				t.Errorf("%s: %s: %v", name, d, err)
 			}
 		}
@@ -151,7 +153,8 @@ func TestRepeatUntilItFails(t *testing.T) {
 		return err == nil
 	})
 	_, err := run(t, addr, "connections=1", "requests=20", "repeat=9")
-	if !errors.Is(err, http.ErrNoAnswer) || !strings.Contains(err.Error(), "it stopped in round 3 of at most 9") || !strings.Contains(err.Error(), "30 good answers") {
+	if !errors.Is(err, http.ErrNoAnswer) || !strings.Contains(err.Error(), "it stopped in round 3 of at most 9") ||
+		!strings.Contains(err.Error(), "30 good answers") {
 		t.Errorf("%v", err)
 	}
 	if requests.Load() != 60 {
@@ -219,13 +222,16 @@ func TestConnectTimes(t *testing.T) {
 // A server of which every answer is of something else may have been asked for the wrong
 // thing; one that gives none has not.
 func TestAdvice(t *testing.T) {
-	for answer, want := range map[string]bool{page: true, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n": true, "?": false} {
+	for answer, want := range map[string]bool{
+		page: true, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n": true, "?": false,
+	} {
 		addr := serve(t, func(c net.Conn, _ int) bool {
 			_, err := io.WriteString(c, answer)
 			return err == nil && want
 		})
 		_, err := run(t, addr, "requests=2", "connections=1", "expect=4")
-		if !errors.Is(err, http.ErrNoAnswer) || strings.HasSuffix(err.Error(), ": choose another path with option path") != want {
+		if !errors.Is(err, http.ErrNoAnswer) ||
+			strings.HasSuffix(err.Error(), ": choose another path with option path") != want {
 			t.Errorf("%q: %v", answer, err)
 		}
 	}
@@ -323,7 +329,8 @@ func TestLengthOfAllThreads(t *testing.T) {
 			lengths.Store(c, connections.Add(1)%2+1)
 		}
 		length, _ := lengths.Load(c)
-		return always(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", length, strings.Repeat("x", int(length.(int64)))))(c, n)
+		return always(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s",
+			length, strings.Repeat("x", int(length.(int64)))))(c, n)
 	})
 	r := mustRun(t, addr, "connections=2", "cpus=0,0", "requests=200")
 	if n := r.Values["http.failed.length"]; n == 0 || n == 200 {
@@ -368,7 +375,8 @@ func TestStall(t *testing.T) {
 	if h, _ := closed.Distributions["http.time"].Histogram(); h.Count() > 1000 && closed.Values["http.time.p99"] > 0.1 {
 		t.Errorf("closed loop: p99 %v of %d requests", closed.Values["http.time.p99"], h.Count())
 	}
-	if !strings.Contains(strings.Join(closed.Notes, " "), http.NoteClosedLoop) || strings.Contains(strings.Join(open.Notes, " "), http.NoteClosedLoop) {
+	if !strings.Contains(strings.Join(closed.Notes, " "), http.NoteClosedLoop) ||
+		strings.Contains(strings.Join(open.Notes, " "), http.NoteClosedLoop) {
 		t.Errorf("closed loop: %v; open loop: %v", closed.Notes, open.Notes)
 	}
 }
@@ -380,7 +388,8 @@ func TestRamp(t *testing.T) {
 		return always(page)(c, n)
 	})
 	missed := mustRun(t, addr, "connections=2", "rate=2000", "time=300ms", "timeout=300ms")
-	if !strings.Contains(strings.Join(missed.Notes, " "), http.NoteRateMissed) || missed.Values["http.rate"] > 600 || missed.Values["http.offered"] != 2000 {
+	if !strings.Contains(strings.Join(missed.Notes, " "), http.NoteRateMissed) || missed.Values["http.rate"] > 600 ||
+		missed.Values["http.offered"] != 2000 {
 		t.Errorf("%v %v", missed.Notes, missed.Values)
 	}
 	r, err := run(t, addr, "connections=2", "ramp=yes", "rate=50", "objective=50ms", "time=100ms", "timeout=2s")
@@ -391,7 +400,8 @@ func TestRamp(t *testing.T) {
 	case r.Values["http.highest"] < 50 || r.Values["http.highest"] != r.Values["http.offered"]:
 		t.Errorf("highest rate %v", r.Values)
 	}
-	if _, err := run(t, addr, "connections=2", "ramp=yes", "rate=50", "objective=1ms", "time=200ms", "timeout=300ms"); err == nil || !strings.Contains(err.Error(), "even 50") {
+	if _, err := run(t, addr, "connections=2", "ramp=yes", "rate=50", "objective=1ms", "time=200ms",
+		"timeout=300ms"); err == nil || !strings.Contains(err.Error(), "even 50") {
 		t.Errorf("%v", err)
 	}
 }
@@ -414,7 +424,8 @@ func TestServer(t *testing.T) {
 	addr := "127.0.0.1:" + r.Facts["port"]
 	for name, size := range map[string]int{"small": 1000, "large": 1_000_000, "empty": 0} {
 		for _, keepAlive := range []string{"yes", "no"} {
-			r := mustRun(t, addr, "path=/"+name, "expect="+strconv.Itoa(size), "requests=50", "connections=5", "keepalive="+keepAlive)
+			r := mustRun(t, addr, "path=/"+name, "expect="+strconv.Itoa(size), "requests=50",
+				"connections=5", "keepalive="+keepAlive)
 			if r.Values["http.failed"] != 0 || r.Values["http.requests"] != 50 {
 				t.Errorf("%s, kept alive %s: %v", name, keepAlive, r.Values)
 			}
@@ -474,7 +485,8 @@ func TestOptions(t *testing.T) {
 		"addr=127.0.0.1:1 connections=0":                  "connections",
 		"addr=127.0.0.1:1 speed=1":                        "no option",
 	} {
-		if _, err := http.Run(loadtest.Args(strings.Split(words, " ")...)); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := http.Run(loadtest.Args(strings.Split(words, " ")...)); err == nil ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v does not say %q", words, err, says)
 		}
 	}

@@ -144,5 +144,6 @@ func (t *Target) request(keepAlive bool) []byte {
 	if !keepAlive {
 		connection = "Connection: close\r\n"
 	}
-	return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: tare\r\nAccept: */*\r\n%s\r\n", t.Path, t.Host, connection)
+	return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: tare\r\nAccept: */*\r\n%s\r\n",
+		t.Path, t.Host, connection)
 }

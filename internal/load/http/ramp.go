@@ -77,7 +77,8 @@ func doubleRate(p *Plan, at rateProbe) (best *outcome, high int64, err error) {
 		case !o.meetsObjective() && best == nil:
 			return nil, 0, fmt.Errorf("even %d requests per second did not hold: p%v was %v, the objective is %v, "+
 				"and %.1f %% of the requests had no good answer in time: start at a lower rate",
-				high, p.Percentile, time.Duration(o.percentile()*float64(time.Second)), p.Objective, 100*o.missedShare(p.Objective.Seconds()))
+				high, p.Percentile, time.Duration(o.percentile()*float64(time.Second)), p.Objective,
+				100*o.missedShare(p.Objective.Seconds()))
 		case !o.meetsObjective():
 			return best, high, nil
 		case high == maxRate:

@@ -27,7 +27,9 @@ func limited(p *Plan, most int64, tried *[]int64) rateProbe {
 // No more requests may go without an answer than the percentile leaves out.
 func TestHolds(t *testing.T) {
 	for percentile, want := range map[float64]bool{50: true, 99: true, 99.9: false} {
-		o := &outcome{plan: Plan{Time: time.Second, Objective: 10 * time.Millisecond, Percentile: percentile}, tally: newTally()}
+		o := &outcome{
+			plan: Plan{Time: time.Second, Objective: 10 * time.Millisecond, Percentile: percentile}, tally: newTally(),
+		}
 		o.plan.Rate, o.tally.timely = 1000, 985 // of 990 that were due early enough
 		o.tally.total.AddMany(time.Millisecond, 985)
 		if o.meetsObjective() != want {
@@ -53,7 +55,8 @@ func TestClimb(t *testing.T) {
 		}
 	}
 	var tried []int64
-	if _, err := findRate(p, limited(p, 900, &tried)); err == nil || !strings.Contains(err.Error(), "even 1000 requests per second did not hold: p99 was 20") {
+	if _, err := findRate(p, limited(p, 900, &tried)); err == nil ||
+		!strings.Contains(err.Error(), "even 1000 requests per second did not hold: p99 was 20") {
 		t.Errorf("%v", err)
 	}
 	broken := errors.New("broken")

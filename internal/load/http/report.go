@@ -36,7 +36,9 @@ func (o *outcome) report() (*load.Report, error) {
 		r.Values["http.failed."+k.String()] = float64(t.failed[k])
 	}
 	o.notes(r)
-	for name, h := range map[string]*load.Histogram{"http.time": t.total, "http.first_byte": t.first, "http.connect": t.connect, "http.processing": t.process} {
+	for name, h := range map[string]*load.Histogram{
+		"http.time": t.total, "http.first_byte": t.first, "http.connect": t.connect, "http.processing": t.process,
+	} {
 		if err := spread(r, name, h); err != nil {
 			return nil, err
 		}

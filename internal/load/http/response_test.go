@@ -31,13 +31,14 @@ func TestResponse(t *testing.T) {
 		closes bool
 		rest   string
 	}{
-		"a length":            {"HTTP/1.1 200 OK\r\nServer: x\r\nContent-Length: 5\r\n\r\nhello", 200, 5, false, ""},
-		"lines of Unix":       {"HTTP/1.1 200 OK\ncontent-length: 5\n\nhello", 200, 5, false, ""},
-		"no body":             {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 200, 0, false, ""},
-		"no content":          {"HTTP/1.1 204 No Content\r\n\r\n", 204, 0, false, ""},
-		"not modified":        {"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", 304, 0, false, ""},
-		"no reason":           {"HTTP/1.1 404\r\nContent-Length: 2\r\n\r\nno", 404, 2, false, ""},
-		"chunks":              {"HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n5\r\nhello\r\n1A;a=b\r\n" + strings.Repeat("x", 26) + "\r\n0\r\n\r\n", 200, 31, false, ""},
+		"a length":      {"HTTP/1.1 200 OK\r\nServer: x\r\nContent-Length: 5\r\n\r\nhello", 200, 5, false, ""},
+		"lines of Unix": {"HTTP/1.1 200 OK\ncontent-length: 5\n\nhello", 200, 5, false, ""},
+		"no body":       {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 200, 0, false, ""},
+		"no content":    {"HTTP/1.1 204 No Content\r\n\r\n", 204, 0, false, ""},
+		"not modified":  {"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", 304, 0, false, ""},
+		"no reason":     {"HTTP/1.1 404\r\nContent-Length: 2\r\n\r\nno", 404, 2, false, ""},
+		"chunks": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n5\r\nhello\r\n1A;a=b\r\n" +
+			strings.Repeat("x", 26) + "\r\n0\r\n\r\n", 200, 31, false, ""},
 		"chunks and trailer":  {"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nA: b\r\n\r\n", 200, 1, false, ""},
 		"closes":              {"HTTP/1.1 200 OK\r\nConnection: foo, Close\r\nContent-Length: 1\r\n\r\nx", 200, 1, true, ""},
 		"old":                 {"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx", 200, 1, true, ""},
@@ -50,8 +51,10 @@ func TestResponse(t *testing.T) {
 	} {
 		for _, piece := range []int{1, 2, 7, 1 << 20} {
 			r, rest, err := read(test.text, piece)
-			if err != nil || r.state != complete || r.status != test.status || r.body != test.body || r.closes != test.closes || rest != test.rest {
-				t.Errorf("%s in pieces of %d: status %d, body %d, closes %v, rest %q, stage %d: %v", name, piece, r.status, r.body, r.closes, rest, r.state, err)
+			if err != nil || r.state != complete || r.status != test.status || r.body != test.body || r.closes != test.closes ||
+				rest != test.rest {
+				t.Errorf("%s in pieces of %d: status %d, body %d, closes %v, rest %q, stage %d: %v",
+					name, piece, r.status, r.body, r.closes, rest, r.state, err)
 			}
 		}
 	}
@@ -110,7 +113,8 @@ func FuzzResponse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, piece int) {
 		at, rest, err := read(text, max(1, piece))
 		once, restOnce, errOnce := read(text, max(1, len(text)))
-		if !errors.Is(err, errOnce) || err == nil && (rest != restOnce || at.body != once.body || at.status != once.status || at.closes != once.closes) {
+		if !errors.Is(err, errOnce) ||
+			err == nil && (rest != restOnce || at.body != once.body || at.status != once.status || at.closes != once.closes) {
 			t.Errorf("in pieces: %+v, %q, %v; at once: %+v, %q, %v", at, rest, err, once, restOnce, errOnce)
 		}
 		if int(at.body)+len(rest) > len(text) {

@@ -135,7 +135,9 @@ func openFile(path string) (*file, error) {
 }
 
 func headOf(status int, reason string, size int64) []byte {
-	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nServer: tare\r\nContent-Type: application/octet-stream\r\nContent-Length: %d\r\n\r\n", status, reason, size)
+	return fmt.Appendf(nil,
+		"HTTP/1.1 %d %s\r\nServer: tare\r\nContent-Type: application/octet-stream\r\nContent-Length: %d\r\n\r\n", status,
+		reason, size)
 }
 
 // A server is the part that all threads share.

@@ -122,7 +122,8 @@ func (g *serverConn) pushSome(body int64) (int, syscall.Errno) {
 		return n, errno
 	}
 	offset := g.sent
-	n, _, errno := syscall.RawSyscall6(unix.SYS_SENDFILE, uintptr(g.fd), uintptr(g.answer.fd), uintptr(unsafe.Pointer(&offset)), uintptr(body-g.sent), 0, 0)
+	n, _, errno := syscall.RawSyscall6(unix.SYS_SENDFILE, uintptr(g.fd), uintptr(g.answer.fd),
+		uintptr(unsafe.Pointer(&offset)), uintptr(body-g.sent), 0, 0)
 	if errno == 0 {
 		g.sent += int64(n)
 	}

@@ -15,13 +15,15 @@ import (
 
 // send sends p, which is not empty, on a connected socket.
 func send(fd int, p []byte, flags int) (int, syscall.Errno) {
-	n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), uintptr(unix.MSG_NOSIGNAL|flags), 0, 0)
+	n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)),
+		uintptr(unix.MSG_NOSIGNAL|flags), 0, 0)
 	return int(n), errno
 }
 
 // receive reads into p, which is not empty, from a connected socket.
 func receive(fd int, p []byte) (int, syscall.Errno) {
-	n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), 0, 0, 0)
+	n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&p[0])),
+		uintptr(len(p)), 0, 0, 0)
 	return int(n), errno
 }
 
@@ -67,7 +69,8 @@ func dial(to *address) (int, syscall.Errno) {
 
 // set sets an option that a TCP socket always has.
 func set(fd, level, option int, value int32) {
-	_, _, _ = syscall.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), uintptr(level), uintptr(option), uintptr(unsafe.Pointer(&value)), unsafe.Sizeof(value), 0)
+	_, _, _ = syscall.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), uintptr(level), uintptr(option),
+		uintptr(unsafe.Pointer(&value)), unsafe.Sizeof(value), 0)
 }
 
 // trouble returns why a socket could not connect.
@@ -85,7 +88,8 @@ func closeFD(fd int) { _, _, _ = syscall.RawSyscall(unix.SYS_CLOSE, uintptr(fd),
 // TIME_WAIT for a minute.
 func reset(fd int) {
 	linger := unix.Linger{Onoff: 1}
-	_, _, _ = syscall.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_LINGER, uintptr(unsafe.Pointer(&linger)), unsafe.Sizeof(linger), 0)
+	_, _, _ = syscall.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_LINGER,
+		uintptr(unsafe.Pointer(&linger)), unsafe.Sizeof(linger), 0)
 	closeFD(fd)
 }
 
@@ -112,7 +116,8 @@ func (p *poll) close() { closeFD(p.fd) }
 // add watches a socket until it is closed.
 func (p *poll) add(fd, key int, events uint32) syscall.Errno {
 	e := unix.EpollEvent{Events: events, Fd: int32(key)}
-	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(p.fd), unix.EPOLL_CTL_ADD, uintptr(fd), uintptr(unsafe.Pointer(&e)), 0, 0)
+	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(p.fd), unix.EPOLL_CTL_ADD, uintptr(fd),
+		uintptr(unsafe.Pointer(&e)), 0, 0)
 	return errno
 }
 
@@ -122,7 +127,8 @@ func (p *poll) wait(limit time.Duration) []unix.EpollEvent {
 	limit = max(limit, 0)
 	if !p.coarse {
 		t := unix.NsecToTimespec(int64(limit))
-		n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)), uintptr(unsafe.Pointer(&t)), 0, 0)
+		n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])),
+			uintptr(len(p.events)), uintptr(unsafe.Pointer(&t)), 0, 0)
 		switch errno {
 		case 0:
 			return p.events[:n]
@@ -132,7 +138,8 @@ func (p *poll) wait(limit time.Duration) []unix.EpollEvent {
 			return nil // interrupted
 		}
 	}
-	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)), uintptr(limit.Milliseconds()), 0, 0)
+	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])),
+		uintptr(len(p.events)), uintptr(limit.Milliseconds()), 0, 0)
 	if errno != 0 {
 		return nil
 	}

@@ -53,7 +53,9 @@ func (c *counts) add(o counts) {
 }
 
 func newTally() tally {
-	return tally{connect: load.NewHistogram(), first: load.NewHistogram(), process: load.NewHistogram(), total: load.NewHistogram()}
+	return tally{
+		connect: load.NewHistogram(), first: load.NewHistogram(), process: load.NewHistogram(), total: load.NewHistogram(),
+	}
 }
 
 // add adds the results of another thread.

@@ -45,7 +45,8 @@ func newWorker(p *Plan, t *Target, expect *atomic.Int64, origin time.Time, conne
 	}
 	w := &worker{
 		plan: p, to: addressOf(t.At), request: t.request(p.KeepAlive), expect: expect, origin: origin,
-		poll: poll, conns: make([]conn, connections), free: newQueue(connections), buffer: make([]byte, bufferBytes), tally: newTally(),
+		poll: poll, conns: make([]conn, connections), free: newQueue(connections),
+		buffer: make([]byte, bufferBytes), tally: newTally(),
 	}
 	for i := range w.conns {
 		w.conns[i] = conn{key: i, fd: -1, response: newResponse()}
@@ -224,7 +225,8 @@ func (w *worker) record(c *conn) {
 	if w.schedule.interval > 0 {
 		began = c.origin
 	}
-	w.tally.answer(times{c.origin, began, c.first, w.now}, c.newForRequest, c.got, c.response.body, w.now <= w.schedule.until)
+	w.tally.answer(times{c.origin, began, c.first, w.now}, c.newForRequest, c.got, c.response.body,
+		w.now <= w.schedule.until)
 }
 
 // checkAnswer returns why a complete answer is not a good one. expect is the length of the

@@ -64,7 +64,8 @@ func TestRequests(t *testing.T) {
 				}
 				connections, err := r.Distributions["http.connect"].Histogram()
 				want := map[string]int64{"yes": 3, "no": 30}[keepAlive]
-				if err != nil || connections.Count() != want || r.Values["http.requests"] != 30 || r.Values["http.failed"] != 0 || r.Values["http.document"] != 5 {
+				if err != nil || connections.Count() != want || r.Values["http.requests"] != 30 || r.Values["http.failed"] != 0 ||
+					r.Values["http.document"] != 5 {
 					t.Errorf("%v, kept alive %s: %v, %v", ways, keepAlive, r.Values, err)
 				}
 			}
@@ -86,7 +87,8 @@ func TestReadyStaysHere(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if err := https.Ready(ctx, "http://"+addr+"/", false); err == nil || !strings.Contains(err.Error(), "302") || asked.Load() > 0 {
+	if err := https.Ready(ctx, "http://"+addr+"/", false); err == nil || !strings.Contains(err.Error(), "302") ||
+		asked.Load() > 0 {
 		t.Errorf("%v; the other server was asked %d times", err, asked.Load())
 	}
 }

@@ -74,7 +74,8 @@ func mapped(size int, pages string) ([]byte, error) {
 	}
 	err = syscall.Madvise(memory, madviseFor(pages))
 	if err != nil && pages == Transparent {
-		return nil, errors.Join(fmt.Errorf("pages=transparent: the kernel has no transparent huge pages: %w", err), syscall.Munmap(memory))
+		return nil, errors.Join(fmt.Errorf("pages=transparent: the kernel has no transparent huge pages: %w",
+			err), syscall.Munmap(memory))
 	}
 	return memory, nil // a kernel without transparent huge pages uses normal ones
 }

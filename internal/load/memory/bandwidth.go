@@ -36,7 +36,9 @@ func bandwidths(values map[string]float64, a *arrays, threads int, share time.Du
 	for _, m := range kernels() {
 		rates, errs := make([]float64, threads), make([]error, threads)
 		load.RunThreads(threads, func(i int, began time.Time) {
-			w := pass{kernel: m, a: part(a.words[0], i, threads), b: part(a.words[1], i, threads), c: part(a.words[2], i, threads)}
+			w := pass{
+				kernel: m, a: part(a.words[0], i, threads), b: part(a.words[1], i, threads), c: part(a.words[2], i, threads),
+			}
 			rates[i], errs[i] = w.rate(began, share/time.Duration(len(kernels())))
 		})
 		for i, rate := range rates {

@@ -18,7 +18,9 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{Copy, Read, Triad, Write, Latency, Latency + ".16KiB", Latency + ".64KiB", Latency + ".256KiB", Latency + ".1MiB"}
+	want := []string{
+		Copy, Read, Triad, Write, Latency, Latency + ".16KiB", Latency + ".64KiB", Latency + ".256KiB", Latency + ".1MiB",
+	}
 	for _, name := range want {
 		if r.Values[name] <= 0 {
 			t.Errorf("%s is %v", name, r.Values[name])
@@ -27,7 +29,8 @@ func TestRun(t *testing.T) {
 	if len(r.Values) != len(want) {
 		t.Errorf("%d values, want %d: %v", len(r.Values), len(want), r.Values)
 	}
-	if f := r.Facts; f[FactSize] != strconv.Itoa(3<<20) || f[FactThreads] != "3" || f[FactPages] != Normal || f[FactCPUs] == "" {
+	if f := r.Facts; f[FactSize] != strconv.Itoa(3<<20) || f[FactThreads] != "3" || f[FactPages] != Normal ||
+		f[FactCPUs] == "" {
 		t.Errorf("facts %v", f)
 	}
 }
@@ -76,7 +79,8 @@ func TestLoops(t *testing.T) {
 		}
 	}
 	fill(c[:n], 7)
-	if slices.ContainsFunc(c[:n], func(w uint64) bool { return w != 7 }) || slices.ContainsFunc(c[n:], func(w uint64) bool { return w != 0 }) {
+	if slices.ContainsFunc(c[:n], func(w uint64) bool { return w != 7 }) ||
+		slices.ContainsFunc(c[n:], func(w uint64) bool { return w != 0 }) {
 		t.Errorf("filled %v", c)
 	}
 }
@@ -123,13 +127,16 @@ func TestChaseKnowsWhereItIs(t *testing.T) {
 func TestBrokenMemory(t *testing.T) {
 	words := make([]uint64, block)
 	w := pass{kernel: kernels()[1], a: words, b: words, c: words}
-	if _, err := w.rate(time.Now(), time.Millisecond); err == nil || !strings.Contains(err.Error(), "add up to 0: this machine's memory is broken") {
+	if _, err := w.rate(time.Now(), time.Millisecond); err == nil ||
+		!strings.Contains(err.Error(), "add up to 0: this machine's memory is broken") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestLatencyOf(t *testing.T) {
-	for size, want := range map[int64]string{16 << 10: "memory.latency.16KiB", 1 << 20: "memory.latency.1MiB", 4 << 30: "memory.latency.4GiB"} {
+	for size, want := range map[int64]string{
+		16 << 10: "memory.latency.16KiB", 1 << 20: "memory.latency.1MiB", 4 << 30: "memory.latency.4GiB",
+	} {
 		if got := LatencyOf(size); got != want {
 			t.Errorf("%d: %s, want %s", size, got, want)
 		}

@@ -66,7 +66,8 @@ func sockperfServer(b *testing.B, protocol string) (port string) {
 	port = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	_ = l.Close()
 	ctx, cancel := context.WithCancel(b.Context())
-	cmd := exec.CommandContext(ctx, "taskset", append([]string{"-c", "1", "sockperf", "server", "-i", "127.0.0.1", "-p", port}, flag(protocol)...)...)
+	cmd := exec.CommandContext(ctx, "taskset",
+		append([]string{"-c", "1", "sockperf", "server", "-i", "127.0.0.1", "-p", port}, flag(protocol)...)...)
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}

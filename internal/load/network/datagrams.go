@@ -164,7 +164,8 @@ func (v *vector) length(i int) int { return int(v.messages[i].length) }
 
 // send sends the first n pieces, and returns how many it has sent.
 func (v *vector) send(fd, n int) (int, syscall.Errno) {
-	sent, _, errno := syscall.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&v.messages[0])), uintptr(n), unix.MSG_NOSIGNAL, 0, 0)
+	sent, _, errno := syscall.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&v.messages[0])),
+		uintptr(n), unix.MSG_NOSIGNAL, 0, 0)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -178,7 +179,8 @@ func (v *vector) receive(fd int, single bool) (int, syscall.Errno) {
 	if single {
 		n = 1
 	}
-	got, _, errno := syscall.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&v.messages[0])), uintptr(n), unix.MSG_WAITFORONE, 0, 0)
+	got, _, errno := syscall.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&v.messages[0])),
+		uintptr(n), unix.MSG_WAITFORONE, 0, 0)
 	if errno != 0 {
 		return 0, errno
 	}

@@ -76,7 +76,8 @@ func parseHello(line string) (hello, error) {
 func (h hello) check(token string) error {
 	switch {
 	case h.version != Version:
-		return fmt.Errorf("this server speaks version %d, the client %d: use the same version of tare on both sides", Version, h.version)
+		return fmt.Errorf("this server speaks version %d, the client %d: use the same version of tare on both sides",
+			Version, h.version)
 	case subtle.ConstantTimeCompare([]byte(h.token), []byte(token)) != 1:
 		return errors.New("wrong token: this server was started with another one")
 	default:

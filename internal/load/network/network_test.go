@@ -110,7 +110,9 @@ func listen(t *testing.T) *network.Server {
 type options map[string]string
 
 // measure runs a client.
-func measure(t testing.TB, run func(*load.Args) (*load.Report, error), addr netip.AddrPort, o options) (*load.Report, error) {
+func measure(
+	t testing.TB, run func(*load.Args) (*load.Report, error), addr netip.AddrPort, o options,
+) (*load.Report, error) {
 	t.Helper()
 	t.Setenv(network.TokenVariable, token)
 	all := options{"addr": addr.String()}
@@ -201,12 +203,14 @@ func TestThroughput(t *testing.T) {
 
 func TestKnee(t *testing.T) {
 	_, addr := start(t)
-	r, err := measure(t, network.Throughput, addr, options{"protocol": "udp", "knee": "yes", "time": "100ms", "warmup": "10ms"})
+	r, err := measure(t, network.Throughput, addr,
+		options{"protocol": "udp", "knee": "yes", "time": "100ms", "warmup": "10ms"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	knee, has := r.Values["throughput.knee"]
-	if has == slices.Contains(r.Notes, network.NoteNoKnee) || has && knee <= 0 || knee > r.Values["throughput.offered"]*1.01 {
+	if has == slices.Contains(r.Notes, network.NoteNoKnee) || has && knee <= 0 ||
+		knee > r.Values["throughput.offered"]*1.01 {
 		t.Errorf("the knee is at %v, %v", knee, r.Values)
 	}
 }
@@ -232,7 +236,9 @@ func TestNoKnee(t *testing.T) {
 
 // newRelay passes UDP on from a client to a server and back, and does with each
 // datagram what it is told.
-func newRelay(t *testing.T, server netip.AddrPort, pass func(n int, datagram []byte, send func([]byte))) netip.AddrPort {
+func newRelay(
+	t *testing.T, server netip.AddrPort, pass func(n int, datagram []byte, send func([]byte)),
+) netip.AddrPort {
 	t.Helper()
 	front, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
 	if err != nil {
@@ -281,7 +287,8 @@ func TestLostPingsAreCounted(t *testing.T) {
 			send(p)
 		}
 	})
-	r, err := measure(t, network.RTT, addr, options{"udp": through.String(), "pings": "100", "warmup": "0", "timeout": "300ms"})
+	r, err := measure(t, network.RTT, addr,
+		options{"udp": through.String(), "pings": "100", "warmup": "0", "timeout": "300ms"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +324,8 @@ func TestLossAndReorderingAreFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := r.Values
-	if v["throughput.loss"] < 0.2 || v["throughput.reordered"] < 0.2 || v["throughput.reordered"] > 0.4 || v["throughput.jitter"] <= 0 {
+	if v["throughput.loss"] < 0.2 || v["throughput.reordered"] < 0.2 || v["throughput.reordered"] > 0.4 ||
+		v["throughput.jitter"] <= 0 {
 		t.Errorf("loss %v, want a quarter at least; out of order %v of what came, want about a third; jitter %v",
 			v["throughput.loss"], v["throughput.reordered"], v["throughput.jitter"])
 	}
@@ -355,7 +363,8 @@ func TestServerThatIsKilled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server, addr := start(t)
 			time.AfterFunc(300*time.Millisecond, func() { _ = server.Process.Kill() })
-			wantError(t, network.ErrGone, addr.String(), func() error { _, err := measure(t, test.run, addr, test.o); return err })
+			wantError(t, network.ErrGone, addr.String(),
+				func() error { _, err := measure(t, test.run, addr, test.o); return err })
 		})
 	}
 }
@@ -367,7 +376,8 @@ func TestNobodyThere(t *testing.T) {
 	}
 	addr := free.Addr().(*net.TCPAddr).AddrPort()
 	_ = free.Close()
-	wantError(t, network.ErrUnreachable, addr.String(), func() error { _, err := measure(t, network.RTT, addr, nil); return err })
+	wantError(t, network.ErrUnreachable, addr.String(),
+		func() error { _, err := measure(t, network.RTT, addr, nil); return err })
 }
 
 // A port behind which UDP goes nowhere, though TCP gets through.
@@ -418,7 +428,8 @@ func TestStrangers(t *testing.T) {
 			t.Errorf("%s: it was answered: %q", name, answer)
 		}
 	}
-	if answer := exchangeText(t, s.Address(), network.AtVersion(network.Version+1, token)+"\n"); !strings.Contains(answer, "same version") {
+	if answer := exchangeText(t, s.Address(),
+		network.AtVersion(network.Version+1, token)+"\n"); !strings.Contains(answer, "same version") {
 		t.Errorf("another version: %q", answer)
 	}
 	for name, text := range map[string]string{
@@ -430,7 +441,8 @@ func TestStrangers(t *testing.T) {
 		"a long line":  strings.Repeat("x", 1<<20) + "\n",
 		"a deep value": `{"op":` + strings.Repeat("[", 1<<15) + "\n",
 	} {
-		if answer := exchangeText(t, s.Address(), network.AtVersion(network.Version, token)+"\n"+text); !strings.Contains(answer, `"error"`) {
+		if answer := exchangeText(t, s.Address(),
+			network.AtVersion(network.Version, token)+"\n"+text); !strings.Contains(answer, `"error"`) {
 			t.Errorf("%s: %q is no refusal", name, answer)
 		}
 	}
@@ -464,7 +476,8 @@ func TestStrangersDatagrams(t *testing.T) {
 // A second client is told to wait, and the first one goes on.
 func TestOneSessionAtATime(t *testing.T) {
 	s := listen(t)
-	open := network.AtVersion(network.Version, token) + "\n" + `{"op":"open","plan":{"echo":true,"protocol":"tcp","streams":1,"size_bytes":64}}` + "\n"
+	open := network.AtVersion(network.Version,
+		token) + "\n" + `{"op":"open","plan":{"echo":true,"protocol":"tcp","streams":1,"size_bytes":64}}` + "\n"
 	first, err := net.Dial("tcp", s.Address().String())
 	if err != nil {
 		t.Fatal(err)
@@ -564,7 +577,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		}
 	}
 	t.Setenv(network.TokenVariable, "")
-	if _, err := network.RTT(loadtest.Args("addr=127.0.0.1:1")); err == nil || !strings.Contains(err.Error(), network.TokenVariable) {
+	if _, err := network.RTT(loadtest.Args("addr=127.0.0.1:1")); err == nil ||
+		!strings.Contains(err.Error(), network.TokenVariable) {
 		t.Errorf("without a token: %v", err)
 	}
 }

@@ -29,8 +29,10 @@ func TestHello(t *testing.T) {
 		}
 	}
 	for _, line := range []string{
-		"", "GET / HTTP/1.1", "tare-net", "tare-net x", "tare-net 0 T control", "tare-net 1", "tare-net 1 T", "tare-net 1 T listen",
-		"tare-net 1 T control more", "tare-net 1 T stream", "tare-net 1 T stream zz 1", "tare-net 1 T stream 1 x", "tare-net 1  T control",
+		"", "GET / HTTP/1.1", "tare-net", "tare-net x", "tare-net 0 T control", "tare-net 1",
+		"tare-net 1 T", "tare-net 1 T listen",
+		"tare-net 1 T control more", "tare-net 1 T stream", "tare-net 1 T stream zz 1",
+		"tare-net 1 T stream 1 x", "tare-net 1  T control",
 	} {
 		if h, err := parseHello(line); err == nil {
 			t.Errorf("%q was taken for %v", line, h)
@@ -97,7 +99,8 @@ func FuzzHello(f *testing.F) {
 		if err != nil || h.version != Version {
 			return
 		}
-		if again, err := parseHello(h.String()); err != nil || !cmp.Equal(h, again, cmp.AllowUnexported(hello{}, streamID{})) {
+		if again, err := parseHello(h.String()); err != nil ||
+			!cmp.Equal(h, again, cmp.AllowUnexported(hello{}, streamID{})) {
 			t.Errorf("%q: %v, then %v and %v", line, h, again, err)
 		}
 	})
@@ -132,7 +135,9 @@ func TestPlanIsChecked(t *testing.T) {
 }
 
 func TestDirections(t *testing.T) {
-	for direction, want := range map[string][]bool{up: {true, true}, down: {false, false}, both: {true, false, true, false}} {
+	for direction, want := range map[string][]bool{
+		up: {true, true}, down: {false, false}, both: {true, false, true, false},
+	} {
 		p := plan{Streams: 2, Direction: direction}
 		var got []bool
 		for i := range p.count() {

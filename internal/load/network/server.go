@@ -85,7 +85,8 @@ func (s *Server) Run() {
 			}()
 		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.EBADF): // closed
 			return
-		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.ENOBUFS):
+		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOMEM),
+			errors.Is(err, unix.ENOBUFS):
 			sleepUntimed(wakeInterval) // a connection may end meanwhile
 		}
 	}

@@ -50,7 +50,8 @@ func Write(w io.Writer, d *report.Document) error {
 
 func header() []string {
 	return []string{
-		"metric", "unit", "better", "role", "condition", "cell", "group", "baseline", "n", "failed", "median", "median_low", "median_high",
+		"metric", "unit", "better", "role", "condition", "cell", "group", "baseline", "n", "failed", "median",
+		"median_low", "median_high",
 		"scale", "pairs", "estimate", "low", "high", "level", "p", "adjusted", "smallest", "verdict", "blocks", "unreliable",
 	}
 }
@@ -58,7 +59,8 @@ func header() []string {
 // row is parallel to header. What there is not is empty.
 func row(m *report.Metric, c *report.Condition, r *report.Row) []string {
 	fields := []string{
-		text(m.Name), text(m.Unit), string(m.Better), string(m.Role), text(c.Condition), text(r.Cell), text(r.Group), text(c.Baseline),
+		text(m.Name), text(m.Unit), string(m.Better), string(m.Role), text(c.Condition), text(r.Cell),
+		text(r.Group), text(c.Baseline),
 		strconv.Itoa(r.N), strconv.Itoa(r.Failed), optional(r.Median), optional(r.Low), optional(r.High),
 	}
 	e := r.Effect
@@ -67,7 +69,8 @@ func row(m *report.Metric, c *report.Condition, r *report.Row) []string {
 	}
 	return append(fields,
 		string(e.Scale), strconv.Itoa(e.Pairs), optional(e.Estimate), optional(e.Low), optional(e.High), number(e.Level),
-		optional(e.P), optional(e.Adjusted), number(e.Smallest), e.Verdict, strconv.Itoa(e.Blocks), strconv.FormatBool(c.Unreliable))
+		optional(e.P), optional(e.Adjusted), number(e.Smallest), e.Verdict, strconv.Itoa(e.Blocks),
+		strconv.FormatBool(c.Unreliable))
 }
 
 // inRunHeader is what a comparison has more.

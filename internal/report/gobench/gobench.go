@@ -30,7 +30,8 @@ func Write(w io.Writer, run *bench.Run) error {
 			continue
 		}
 		meta := &benchfmt.UnitMetadata{
-			UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: units[i], Key: "better"}, OrigUnit: units[i], Value: string(m.Better),
+			UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: units[i], Key: "better"},
+			OrigUnit:        units[i], Value: string(m.Better),
 		}
 		if err := out.Write(meta); err != nil {
 			return err

@@ -58,7 +58,10 @@ func TestRead(t *testing.T) {
 		t.Fatalf("%d results of %d trials, want 3", len(got), len(want))
 	}
 	for i, res := range got {
-		name := []string{"Tare/workload=lifecycle/cell=native/condition=clients=8-2", "Tare/workload=lifecycle/cell=app%201%2Fx-8%20%25/condition=clients=8-2"}[want[i].Trial.Cell]
+		name := []string{
+			"Tare/workload=lifecycle/cell=native/condition=clients=8-2",
+			"Tare/workload=lifecycle/cell=app%201%2Fx-8%20%25/condition=clients=8-2",
+		}[want[i].Trial.Cell]
 		if string(res.Name) != name {
 			t.Errorf("name %q, want %q", res.Name, name)
 		}
@@ -101,7 +104,9 @@ func TestHostile(t *testing.T) {
 	if got := bytes.Count(out, []byte("\n")); got != plain {
 		t.Errorf("%d lines, want %d", got, plain)
 	}
-	if i := strings.IndexFunc(string(out), func(r rune) bool { return r < ' ' && r != '\n' || r == '\u202e' || r == '\u2028' }); i >= 0 {
+	if i := strings.IndexFunc(string(out), func(r rune) bool {
+		return r < ' ' && r != '\n' || r == '\u202e' || r == '\u2028'
+	}); i >= 0 {
 		t.Errorf("a control character at %d in %q", i, out)
 	}
 }

@@ -184,7 +184,8 @@ func (c *Copier) compare(ctx context.Context, e Event) (missing bool, err error)
 
 // extends reports whether a piece is the extension of a run that another piece had ended.
 func extends(piece, end Event) bool {
-	return end.End != nil && piece.Resumption != nil && piece.Resumption.Extension != nil && piece.Resumption.Extension.Follows(end.End)
+	return end.End != nil && piece.Resumption != nil && piece.Resumption.Extension != nil &&
+		piece.Resumption.Extension.Follows(end.End)
 }
 
 // samePiece compares two pieces. Values are the same if all their bits are, or if both are NaN.

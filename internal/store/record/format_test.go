@@ -29,7 +29,8 @@ func TestFormatPageShowsTheTruth(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatalf("the example in %s is not what is written (go test ./internal/store/record -update rewrites it):\n%s", page, diff(want, shown))
+		t.Fatalf("the example in %s is not what is written (go test ./internal/store/record -update rewrites it):\n%s",
+			page, diff(want, shown))
 	}
 	if err := os.WriteFile(page, []byte(before+open+want+fence+after), 0o644); err != nil {
 		t.Fatal(err)

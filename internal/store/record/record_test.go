@@ -27,10 +27,14 @@ func example() *bench.Run {
 	began := time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
 	host := bench.HostFacts{
 		Hostname: "node7", MachineID: "5f1d", BootID: "c0ffee", OS: "Debian GNU/Linux 12 (bookworm)", Kernel: "6.18.44",
-		Arch: "amd64", CPU: "AMD EPYC 7B13", CPUs: 2, Memory: 25_281_921_024, Cgroup: "v2", Virtual: "kvm", Clock: "tsc", Privileged: true,
+		Arch: "amd64", CPU: "AMD EPYC 7B13", CPUs: 2, Memory: 25_281_921_024, Cgroup: "v2", Virtual: "kvm",
+		Clock: "tsc", Privileged: true,
 	}
 	applied := func(runtime string) *bench.Applied {
-		return &bench.Applied{Runtime: runtime, Image: "sha256:6c3c", Argv: []string{"/tare-agent", "mark"}, Network: "none", Storage: "overlay", Cgroup: "v2 cgroupfs"}
+		return &bench.Applied{
+			Runtime: runtime, Image: "sha256:6c3c", Argv: []string{"/tare-agent", "mark"}, Network: "none",
+			Storage: "overlay", Cgroup: "v2 cgroupfs",
+		}
 	}
 	levels := func(engine string) []bench.Label { return []bench.Label{{Key: "engine", Value: engine}} }
 	return &bench.Run{
@@ -49,23 +53,46 @@ func example() *bench.Run {
 			Schedule: [][]int{{1, 0}, {0, 1}},
 			Metrics: []bench.Metric{
 				{Name: "total", Title: "total", Unit: "s", Better: bench.Lower, Role: bench.Primary, Scale: bench.Ratio, Doc: "From before create to after remove."},
-				{Name: "major_faults", Title: "major faults", Unit: "1", Better: bench.Lower, Role: bench.Counter, Scale: bench.Difference, Doc: "Page faults that read from a disk."},
+				{
+					Name: "major_faults", Title: "major faults", Unit: "1", Better: bench.Lower, Role: bench.Counter,
+					Scale: bench.Difference, Doc: "Page faults that read from a disk.",
+				},
 			},
-			Engines: []bench.EngineInfo{{Name: "runc", Driver: "oci", Version: "1.1.5"}, {Name: "crun", Driver: "oci", Version: "1.8.1"}},
-			Name:    "before-upgrade", Remarks: []bench.Remark{{Time: began.Add(24 * time.Hour), Text: "the last one with kernel 6.18"}},
+			Engines: []bench.EngineInfo{
+				{Name: "runc", Driver: "oci", Version: "1.1.5"}, {Name: "crun", Driver: "oci", Version: "1.8.1"},
+			},
+			Name: "before-upgrade", Remarks: []bench.Remark{
+				{Time: began.Add(24 * time.Hour), Text: "the last one with kernel 6.18"},
+			},
 			Host: host,
 			Warnings: []bench.Warning{
 				{Code: "virtual-machine", Text: "this is a virtual machine (kvm)", Hint: "neighbours are felt here: use more blocks"},
 			},
 		},
 		Samples: []bench.Sample{
-			{Trial: bench.Trial{Seq: 0, Block: -1, Cell: 1}, Began: began.Add(1250 * time.Millisecond), Elapsed: 9_120_334, Outcome: bench.OK, Values: []float64{0.007301122, 0}, Applied: applied("crun")},
-			{Trial: bench.Trial{Seq: 1, Block: -1, Cell: 0}, Began: began.Add(2 * time.Second), Elapsed: 23_004_120, Outcome: bench.OK, Values: []float64{0.019400517, math.NaN()}, Applied: applied("runc"), Notes: []string{bench.NoteHostClock}},
-			{Trial: bench.Trial{Seq: 2, Block: 0, Cell: 0}, Began: began.Add(61 * time.Second), Elapsed: 21_871_002, Counted: 19_004_310, Outcome: bench.OK, Values: []float64{0.018912004, 1}, Series: []bench.Series{{Metric: "create", Values: []float64{0.008100551, 0.007940002}}}, Trace: &bench.Trace{Events: []bench.TraceEvent{
-				{At: 1_204_310, Name: "exec", Source: "runc", Attributes: []bench.Label{{Key: "file", Value: "/proc/self/exe"}}},
-				{At: 9_310_022, Name: "exit", Source: "runc:[1:CHILD]"},
-			}, LeftOut: 7}, Applied: applied("runc")},
-			{Trial: bench.Trial{Seq: 3, Block: 0, Cell: 1}, Began: began.Add(62 * time.Second), Elapsed: 30_000_412_337, Outcome: bench.TimedOut, Operation: "total", Reason: "start: took longer than 30s"},
+			{
+				Trial: bench.Trial{Seq: 0, Block: -1, Cell: 1}, Began: began.Add(1250 * time.Millisecond), Elapsed: 9_120_334,
+				Outcome: bench.OK, Values: []float64{0.007301122, 0}, Applied: applied("crun"),
+			},
+			{
+				Trial: bench.Trial{Seq: 1, Block: -1, Cell: 0}, Began: began.Add(2 * time.Second), Elapsed: 23_004_120,
+				Outcome: bench.OK, Values: []float64{0.019400517, math.NaN()}, Applied: applied("runc"),
+				Notes: []string{bench.NoteHostClock},
+			},
+			{
+				Trial: bench.Trial{Seq: 2, Block: 0, Cell: 0}, Began: began.Add(61 * time.Second), Elapsed: 21_871_002,
+				Counted: 19_004_310, Outcome: bench.OK, Values: []float64{
+					0.018912004, 1,
+				}, Series: []bench.Series{{Metric: "create", Values: []float64{0.008100551, 0.007940002}}},
+				Trace: &bench.Trace{Events: []bench.TraceEvent{
+					{At: 1_204_310, Name: "exec", Source: "runc", Attributes: []bench.Label{{Key: "file", Value: "/proc/self/exe"}}},
+					{At: 9_310_022, Name: "exit", Source: "runc:[1:CHILD]"},
+				}, LeftOut: 7}, Applied: applied("runc"),
+			},
+			{
+				Trial: bench.Trial{Seq: 3, Block: 0, Cell: 1}, Began: began.Add(62 * time.Second), Elapsed: 30_000_412_337,
+				Outcome: bench.TimedOut, Operation: "total", Reason: "start: took longer than 30s",
+			},
 		},
 		Resumptions: []bench.Resumption{{Time: began.Add(time.Minute), Tool: "1.0.0", Seq: 2, Host: host}},
 		End: &bench.End{
@@ -113,7 +140,9 @@ func TestRoundTrip(t *testing.T) {
 	resumedTwice.Resumptions = append(resumedTwice.Resumptions, resumedTwice.Resumptions[0], resumedTwice.Resumptions[0])
 	resumedTwice.Resumptions[2].Seq = 4 // after the last sample
 	margins := example()
-	margins.Header.Plan.Margins = []bench.Margin{{Metric: "total", Smallest: 0.2, Precision: 0.1}, {Metric: "major_faults", Precision: 0.3}, {Metric: "create"}}
+	margins.Header.Plan.Margins = []bench.Margin{
+		{Metric: "total", Smallest: 0.2, Precision: 0.1}, {Metric: "major_faults", Precision: 0.3}, {Metric: "create"},
+	}
 
 	want := []*bench.Run{full, incomplete, empty, resumedTwice, margins, full}
 	for name, reader := range map[string]func(io.Reader) io.Reader{
@@ -138,7 +167,8 @@ func TestValuesKeepEveryBit(t *testing.T) {
 		0, math.Copysign(0, -1), 1, 0.1, 1.0 / 3, math.Pi * 1e-9, 5e-324, math.SmallestNonzeroFloat64 * 3,
 		math.MaxFloat64, -math.MaxFloat64, math.Inf(1), math.Inf(-1), math.Nextafter(1, 2), 1 << 53, 1e21,
 	} {
-		run.Samples = append(run.Samples, bench.Sample{Trial: bench.Trial{Seq: i}, Outcome: bench.OK, Values: []float64{v, math.NaN()}})
+		run.Samples = append(run.Samples,
+			bench.Sample{Trial: bench.Trial{Seq: i}, Outcome: bench.OK, Values: []float64{v, math.NaN()}})
 	}
 	run.Resumptions = nil
 	got, err := read(strings.NewReader(encode(t, run)))
@@ -157,7 +187,10 @@ func TestValuesKeepEveryBit(t *testing.T) {
 
 func TestHostileStringsComeBack(t *testing.T) {
 	run := example()
-	for _, s := range []string{"\x00\x01\x1b[31mred\x1b[0m", "a\nb\r\n", `"}{\`, "\u2028 \u202e evil", "<script>&", "日本 🐳", strings.Repeat("x", 1<<20)} {
+	for _, s := range []string{
+		"\x00\x01\x1b[31mred\x1b[0m", "a\nb\r\n", `"}{\`, "\u2028 \u202e evil", "<script>&", "日本 🐳",
+		strings.Repeat("x", 1<<20),
+	} {
 		run.Samples[3].Reason = s
 		got, err := read(strings.NewReader(encode(t, run)))
 		if err != nil {
@@ -194,7 +227,8 @@ func TestFlippedBitsAreSeen(t *testing.T) {
 	at := bytes.Index(text, []byte("0.018912004"))
 	text[at] ^= 1
 	_, err := read(bytes.NewReader(text))
-	if !errors.Is(err, record.ErrDamaged) || !strings.Contains(err.Error(), "line 5: run 20261120-093000-k3v9, at trial 2") {
+	if !errors.Is(err, record.ErrDamaged) ||
+		!strings.Contains(err.Error(), "line 5: run 20261120-093000-k3v9, at trial 2") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -243,7 +277,9 @@ func TestEveryPrefixIsAnIncompleteRun(t *testing.T) {
 			t.Fatalf("cut at %d: %d runs, %v", cut, len(runs), err)
 		}
 		got := runs[0]
-		prefix := &bench.Run{Header: want.Header, Samples: want.Samples[:len(got.Samples)], Resumptions: want.Resumptions[:len(got.Resumptions)]}
+		prefix := &bench.Run{
+			Header: want.Header, Samples: want.Samples[:len(got.Samples)], Resumptions: want.Resumptions[:len(got.Resumptions)],
+		}
 		if cut == len(text)-1 { // only the newline is missing
 			prefix.End = want.End
 		}
@@ -345,8 +381,16 @@ func TestRefused(t *testing.T) {
 		{"failed with distributions", 5, `"outcome":`, `"distributions":[{"metric":"a","hdr":"AA=="}],"outcome":`, "it has distributions although its outcome"},
 		{"distribution of nothing in series", 4, `"series":[`, `"distributions":[{"metric":"","hdr":"AA=="}],"series":[`, `the distribution of ""`},
 		{"distribution without counts in series", 4, `"series":[`, `"distributions":[{"metric":"a"}],"series":[`, `the distribution of "a" has 0 bytes`},
-		{"distribution in other letters in series", 4, `"series":[`, `"distributions":[{"metric":"a","hdr":"A\n"}],"series":[`, `the distribution of "a" is not base64`},
-		{"distributions of one metric twice in series", 4, `"series":[`, `"distributions":[{"metric":"a","hdr":"A"},{"metric":"a","hdr":"A"}],"series":[`, `two distributions of "a"`},
+		{
+			"distribution in other letters in series",
+			4, `"series":[`, `"distributions":[{"metric":"a","hdr":"A\n"}],"series":[`, `the distribution of "a" is not base64`,
+		},
+		{
+			"distributions of one metric " +
+				"twice in series", 4, `"series":[`,
+			`"distributions":[{"metric":"a","hdr":"A"},{"metric":"a","hdr":"A"}],"series":[`,
+			`two distributions of "a"`,
+		},
 		{"series of one metric twice", 4, `"series":[`, `"series":[{"metric":"create","values":[1]},`, `two series of "create"`},
 		{"failed with a trace", 5, `"outcome":`, `"trace":{"left_out":1},"outcome":`, "it has a trace although its outcome"},
 		{"trace of nothing beside series", 4, `"trace":{`, `"trace":{},"x":{`, "its trace has 0 events and 0 omitted ones"},
@@ -355,7 +399,10 @@ func TestRefused(t *testing.T) {
 		{"events out of order beside series", 4, `"at_ns":9310022`, `"at_ns":5`, "event 1 of the trace is at 5ns, but the event before it is at 1.20431ms"},
 		{"negative time", 2, `"elapsed_ns":9`, `"elapsed_ns":-9`, "its duration is -9"},
 		{"negative time counted", 2, `"elapsed_ns":9`, `"counted_ns":-1,"elapsed_ns":9`, "counters span -1ns"},
-		{"more time counted than it took", 2, `"elapsed_ns":9`, `"counted_ns":99999999,"elapsed_ns":9`, "counters span 99.999999ms, which is not within the 9.120334ms"},
+		{
+			"more time counted than it took", 2, `"elapsed_ns":9`, `"counted_ns":99999999,"elapsed_ns":9`,
+			"counters span 99.999999ms, which is not within the 9.120334ms",
+		},
 		{"failed with time counted", 5, `"outcome":`, `"counted_ns":1,"outcome":`, "although its outcome"},
 		{"year 10000", 2, `"began":"2026`, `"began":"12026`, "line 2: "},
 		{"null for a sample", 2, lines[1], "{\"sample\":null}\n", "a sample needs"},
@@ -660,15 +707,26 @@ func FuzzRead(f *testing.F) {
 	f.Add(b.Bytes())
 	f.Add(b.Bytes()[:b.Len()-9])
 	f.Add(append(b.Bytes(), b.Bytes()...))
-	f.Add([]byte("{\"tare\":\"record\",\"version\":1,\"id\":\"a\",\"began\":\"2026-01-01T00:00:00Z\",\"plan\":{\"cells\":[{}]}}\n{\"sample\":{\"seq\":0,\"block\":0,\"cell\":0,\"outcome\":\"ok\",\"values\":{}}}"))
-	f.Add(bytes.ReplaceAll(b.Bytes(), []byte(`"values":[0.008100551,`), []byte(`"values":[null,"+Inf",-0,1e-330],"values":[`)))
+	f.Add(
+		[]byte(
+			"{\"tare\":\"record\",\"version\":1,\"id\":\"a\",\"began\":\"2026-01-01T00:00:00Z\",\"plan\":{\"cells\":[{}]}}\n{\"sample\":{\"seq\":0,\"block\":0,\"cell\":0,\"outcome\":\"ok\",\"values\":{}}}",
+		),
+	)
+	f.Add(
+		bytes.ReplaceAll(b.Bytes(), []byte(`"values":[0.008100551,`), []byte(`"values":[null,"+Inf",-0,1e-330],"values":[`)),
+	)
 	f.Add(bytes.ReplaceAll(b.Bytes(), []byte(`"series":[`), []byte(`"series":[null,{},{"metric":"\u0000"},`)))
 	f.Add(bytes.ReplaceAll(b.Bytes(), []byte(`"trace":{"events":[`),
 		[]byte(`"trace":{"left_out":-1,"events":[null,{"at_ns":1e3,"name":"\u0000","attributes":[null,{}]},`)))
 	f.Add(bytes.ReplaceAll(b.Bytes(), []byte(`"trace":{`), []byte(`"trace":null,"trace":{"left_out":1,`)))
-	f.Add(bytes.ReplaceAll(b.Bytes(), []byte(`"notes":[{`), []byte(`"notes":[{"time":"2026-11-20T09:30:00Z","text":"\u001b\n日本"},{`)))
+	f.Add(
+		bytes.ReplaceAll(b.Bytes(), []byte(`"notes":[{`),
+			[]byte(`"notes":[{"time":"2026-11-20T09:30:00Z","text":"\u001b\n日本"},{`)),
+	)
 	f.Add(bytes.ReplaceAll(b.Bytes(), []byte(`"name":"before-upgrade"`), []byte(`"name":"last"`)))
-	f.Add(bytes.ReplaceAll(b.Bytes(), []byte(`"reason":"`), []byte("\"reason\":\"\u202e\u2066\u200b\u009b2J\u007f\U000e0041")))
+	f.Add(
+		bytes.ReplaceAll(b.Bytes(), []byte(`"reason":"`), []byte("\"reason\":\"\u202e\u2066\u200b\u009b2J\u007f\U000e0041")),
+	)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for run, err := range record.Read(bytes.NewReader(text)) {
 			if err != nil {

@@ -13,7 +13,11 @@ import (
 // and what only looks like one of them, stays a note.
 func TestUpgrade(t *testing.T) {
 	apart := func(part, with string) bench.PartOutcome {
-		return bench.PartOutcome{Part: part, Outcome: bench.OK, Regrouped: &bench.Regrouping{With: []string{with}, Usual: []string{"few", "many", "rate"}}}
+		return bench.PartOutcome{
+			Part: part, Outcome: bench.OK, Regrouped: &bench.Regrouping{
+				With: []string{with}, Usual: []string{"few", "many", "rate"},
+			},
+		}
 	}
 	for _, test := range []struct {
 		note  string

@@ -79,7 +79,9 @@ func TestOnlyTheOwnerCanRead(t *testing.T) {
 	if _, err := s.Create(t.Context(), storetest.Example("a", 1).Header); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]fs.FileMode{path: 0o600, path + "-wal": 0o600, path + "-shm": 0o600, filepath.Dir(path): 0o700 | fs.ModeDir} {
+	for name, want := range map[string]fs.FileMode{
+		path: 0o600, path + "-wal": 0o600, path + "-shm": 0o600, filepath.Dir(path): 0o700 | fs.ModeDir,
+	} {
 		info, err := os.Stat(name)
 		if err != nil {
 			t.Fatal(err)
@@ -309,7 +311,9 @@ func TestDamagedSampleIsNamed(t *testing.T) {
 			if place := fmt.Sprintf("samples of run number 1, row %d", seq); !strings.Contains(reason, place) {
 				t.Errorf("%s: the reason is %q, without %q", tt.change, reason, place)
 			}
-			want.Samples[seq] = bench.Sample{Trial: planned(&want.Header, seq), Outcome: bench.Failed, Reason: reason, Notes: []string{bench.NoteDamaged}}
+			want.Samples[seq] = bench.Sample{
+				Trial: planned(&want.Header, seq), Outcome: bench.Failed, Reason: reason, Notes: []string{bench.NoteDamaged},
+			}
 		}
 		if d := cmp.Diff(want, got, cmpopts.EquateNaNs(), imported()); d != "" {
 			t.Errorf("%s (-want +got):\n%.2000s", tt.change, d)
@@ -342,10 +346,14 @@ func planned(h *bench.Header, seq int) bench.Trial {
 // What is not a sample has nothing that could stand in its place.
 func TestDamagedRunIsRefused(t *testing.T) {
 	for _, change := range []string{
-		"UPDATE resumptions SET json = '['", "UPDATE resumptions SET json = replace(json, '2026', '2025')", "DELETE FROM resumptions",
-		"UPDATE runs SET ended = NULL", "UPDATE runs SET ended = replace(ended, '2026', '2025')", "UPDATE runs SET ended_sum = NULL",
-		"UPDATE runs SET header = replace(header, '2026', '2025')", "UPDATE runs SET began = '2025'", "UPDATE runs SET sum = NULL",
-		"UPDATE counts SET samples = 4", "UPDATE counts SET samples = 0; UPDATE runs SET ended = NULL, ended_sum = NULL", "DELETE FROM counts", "PRAGMA foreign_keys = 0; DELETE FROM runs",
+		"UPDATE resumptions SET json = '['", "UPDATE resumptions SET json = replace(json, '2026', '2025')",
+		"DELETE FROM resumptions",
+		"UPDATE runs SET ended = NULL", "UPDATE runs SET ended = replace(ended, '2026', '2025')",
+		"UPDATE runs SET ended_sum = NULL",
+		"UPDATE runs SET header = replace(header, '2026', '2025')", "UPDATE runs SET began = '2025'",
+		"UPDATE runs SET sum = NULL",
+		"UPDATE counts SET samples = 4", "UPDATE counts SET samples = 0; UPDATE runs SET ended = NULL, ended_sum = NULL",
+		"DELETE FROM counts", "PRAGMA foreign_keys = 0; DELETE FROM runs",
 	} {
 		if err := readAll(t.Context(), isRowDamage(t, 5, change)); !errors.Is(err, sqlite.ErrDamaged) {
 			t.Errorf("%s: %v, want ErrDamaged", change, err)
@@ -361,7 +369,9 @@ func TestFlippedBitsAreSeen(t *testing.T) {
 	incomplete := storetest.Example("b", 12)
 	incomplete.End = nil
 	incomplete.Header.Name = "interrupted"
-	incomplete.Header.Remarks = []bench.Remark{{Time: incomplete.Header.Began, Text: strings.Repeat("a noisy neighbour ", 100)}}
+	incomplete.Header.Remarks = []bench.Remark{
+		{Time: incomplete.Header.Began, Text: strings.Repeat("a noisy neighbour ", 100)},
+	}
 	if err := record.Copy(t.Context(), s, incomplete); err != nil {
 		t.Fatal(err)
 	}

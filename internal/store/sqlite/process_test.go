@@ -32,7 +32,9 @@ func TestMain(m *testing.M) {
 const childSamples = 400
 
 func child(task, path, id string) int {
-	tasks := map[string]func(ctx context.Context, path, id string) error{"append": childAppend, "copy": childCopy, "read": childRead}
+	tasks := map[string]func(ctx context.Context, path, id string) error{
+		"append": childAppend, "copy": childCopy, "read": childRead,
+	}
 	if err := tasks[task](context.Background(), path, id); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

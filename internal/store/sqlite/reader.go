@@ -55,7 +55,8 @@ func (s *Store) scanRun(row interface{ Scan(dst ...any) error }) (storedRun, err
 	var id, began, header string
 	var ended sql.NullString
 	var headerSum, endedSum, samples, resumptions sql.NullInt64
-	if err := row.Scan(&r.number, &id, &began, &header, &headerSum, &ended, &endedSum, &w.name, &w.notes, &w.sum, &samples, &resumptions, &r.samples, &r.failed, &r.partly); err != nil {
+	if err := row.Scan(&r.number, &id, &began, &header, &headerSum, &ended, &endedSum, &w.name, &w.notes, &w.sum, &samples,
+		&resumptions, &r.samples, &r.failed, &r.partly); err != nil {
 		return r, s.wrap(err)
 	}
 	r.summed = headerSum.Valid || samples.Valid
@@ -118,7 +119,9 @@ func (s *Store) Runs(ctx context.Context) iter.Seq2[bench.RunSummary, error] {
 		}
 		for _, n := range numbers {
 			r, err := s.selectRun(ctx, s.db, "WHERE number = ?", n)
-			if !yield(bench.RunSummary{Header: r.header, Samples: r.samples, Failed: r.failed, PartFailed: r.partly, End: r.end}, err) {
+			if !yield(bench.RunSummary{
+				Header: r.header, Samples: r.samples, Failed: r.failed, PartFailed: r.partly, End: r.end,
+			}, err) {
 				return
 			}
 		}
@@ -165,7 +168,9 @@ func (s *Store) newest(ctx context.Context, f func(number int64, id string) bool
 	if err != nil && !errors.Is(err, errStop) {
 		return s.wrap(err)
 	}
-	err = s.db.QueryRowContext(ctx, "SELECT min(run) FROM counts WHERE NOT EXISTS (SELECT 1 FROM runs NOT INDEXED WHERE number = run) HAVING min(run) IS NOT NULL").Scan(&n)
+	err = s.db.QueryRowContext(ctx,
+		"SELECT min(run) FROM counts WHERE NOT EXISTS (SELECT 1 FROM runs NOT INDEXED WHERE number = run) HAVING "+
+			"min(run) IS NOT NULL").Scan(&n)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil
@@ -263,7 +268,8 @@ func (s *Store) transact(ctx context.Context, o *sql.TxOptions, f func(*sql.Tx) 
 }
 
 func (s *Store) readResumptions(ctx context.Context, q querier, run storedRun) ([]bench.Resumption, error) {
-	rows, err := q.QueryContext(ctx, "SELECT json, sum FROM resumptions NOT INDEXED WHERE run = ? ORDER BY number", run.number)
+	rows, err := q.QueryContext(ctx, "SELECT json, sum FROM resumptions NOT INDEXED WHERE run = ? ORDER BY number",
+		run.number)
 	if err != nil {
 		return nil, s.wrap(err)
 	}

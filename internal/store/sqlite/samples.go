@@ -123,7 +123,8 @@ func (r *sampleReader) planned() bench.Trial {
 func (r *sampleReader) scan(ctx context.Context, rows *sql.Rows) (s bench.Sample, err error) {
 	var began, outcome, operation, reason, values, notes, series, distributions, parts, trace sql.RawBytes
 	var number, stored sql.NullInt64
-	err = rows.Scan(&s.Trial.Seq, &s.Trial.Block, &s.Trial.Cell, &began, (*int64)(&s.Elapsed), &outcome, &operation, &reason, &values, &number, &notes, &series, &distributions, (*int64)(&s.Counted), &parts, &trace, &stored)
+	err = rows.Scan(&s.Trial.Seq, &s.Trial.Block, &s.Trial.Cell, &began, (*int64)(&s.Elapsed), &outcome, &operation,
+		&reason, &values, &number, &notes, &series, &distributions, (*int64)(&s.Counted), &parts, &trace, &stored)
 	if err != nil {
 		return s, err
 	}
@@ -148,7 +149,8 @@ func (r *sampleReader) scan(ctx context.Context, rows *sql.Rows) (s bench.Sample
 	if s.Began, err = parseTime(string(began)); err != nil {
 		return s, err
 	}
-	err = errors.Join(decodeJSON(notes, &s.Notes), decodeJSON(parts, &s.Parts), decodeJSON(distributions, &s.Distributions), decodeJSON(trace, &s.Trace))
+	err = errors.Join(decodeJSON(notes, &s.Notes), decodeJSON(parts, &s.Parts),
+		decodeJSON(distributions, &s.Distributions), decodeJSON(trace, &s.Trace))
 	if err != nil {
 		return s, err
 	}

@@ -98,7 +98,9 @@ func TestStoreOfFormatSix(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeOrFail(t, older)
-	insert, err := older.Prepare("INSERT INTO runs (id, began, header, sum) SELECT ?, began, header, NULL FROM runs WHERE id = 'b'")
+	insert, err := older.Prepare(
+		"INSERT INTO runs (id, began, header, sum) SELECT ?, began, header, NULL FROM runs WHERE id = 'b'",
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +154,9 @@ func TestOldSentencesOfParts(t *testing.T) {
 	defer closeOrFail(t, s)
 	want := storetest.Example("a", 5)
 	want.Samples[0].Notes = []string{"same-cpu"}
-	want.Samples[0].Parts = []bench.PartOutcome{{Part: "few", Workload: "http", Outcome: bench.Failed, Reason: `"refused"`}}
+	want.Samples[0].Parts = []bench.PartOutcome{
+		{Part: "few", Workload: "http", Outcome: bench.Failed, Reason: `"refused"`},
+	}
 	want.Samples[1].Notes = []string{`odd: "part-failed: few: not this`}
 	wantRun(t, s, want)
 	partly := map[string]int{}

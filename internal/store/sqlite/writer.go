@@ -77,7 +77,8 @@ func (s *Store) Resume(ctx context.Context, id string, r bench.Resumption) (benc
 			return s.wrap(fmt.Errorf("run %s: %w", id, err))
 		}
 		if r.Extension != nil { // how it had ended is in there from now on
-			if _, err := tx.ExecContext(ctx, "UPDATE runs SET ended = NULL, ended_sum = NULL WHERE number = ?", run.number); err != nil {
+			if _, err := tx.ExecContext(ctx, "UPDATE runs SET ended = NULL, ended_sum = NULL WHERE number = ?",
+				run.number); err != nil {
 				return s.wrap(err)
 			}
 		}
@@ -85,7 +86,8 @@ func (s *Store) Resume(ctx context.Context, id string, r bench.Resumption) (benc
 		if err != nil {
 			return fmt.Errorf("run %s: %w", id, err)
 		}
-		_, err = tx.ExecContext(ctx, "INSERT INTO resumptions (run, json, sum) VALUES (?, ?, ?)", run.number, string(text), sum(id, text))
+		_, err = tx.ExecContext(ctx, "INSERT INTO resumptions (run, json, sum) VALUES (?, ?, ?)", run.number,
+			string(text), sum(id, text))
 		return s.wrap(err)
 	})
 	if err != nil {
@@ -318,7 +320,8 @@ func (w *writer) intern(ctx context.Context, a *bench.Applied) (number any, text
 		return n, text, nil
 	}
 	db := w.store.db
-	if _, err := db.ExecContext(ctx, "INSERT INTO applied (json) VALUES (?) ON CONFLICT DO NOTHING", string(text)); err != nil {
+	if _, err := db.ExecContext(ctx, "INSERT INTO applied (json) VALUES (?) ON CONFLICT DO NOTHING",
+		string(text)); err != nil {
 		return nil, nil, w.store.wrap(err)
 	}
 	var n int64

@@ -55,15 +55,26 @@ func exampleSample(began time.Time, i int) bench.Sample {
 		s.Notes = []string{bench.NoteHostClock}
 		s.Parts = []bench.PartOutcome{
 			{Part: "日本", Workload: "http", Outcome: bench.Unsupported, Reason: `no "port"`},
-			{Part: "disk", Outcome: bench.OK, Regrouped: &bench.Regrouping{With: []string{"disk"}, Usual: []string{"cpu", "disk"}}},
+			{
+				Part: "disk", Outcome: bench.OK, Regrouped: &bench.Regrouping{
+					With: []string{"disk"}, Usual: []string{"cpu", "disk"},
+				},
+			},
 		}
 	case 6:
 		s.Counted = time.Duration(i) * time.Microsecond
-		s.Series = []bench.Series{{Metric: "create", Values: []float64{3, 1 / float64(i), 2}}, {Metric: "日本", Values: []float64{0}}}
-		s.Distributions = []bench.Distribution{{Metric: "rtt", HDR: "HISTFAAAAB542pNpmSzMwMBgyQABzFCaEUoz2X+AMIoBVqsFKQ=="}, {Metric: "日本", HDR: "AA=="}}
+		s.Series = []bench.Series{
+			{Metric: "create", Values: []float64{3, 1 / float64(i), 2}}, {Metric: "日本", Values: []float64{0}},
+		}
+		s.Distributions = []bench.Distribution{
+			{Metric: "rtt", HDR: "HISTFAAAAB542pNpmSzMwMBgyQABzFCaEUoz2X+AMIoBVqsFKQ=="}, {Metric: "日本", HDR: "AA=="},
+		}
 		s.Trace = &bench.Trace{LeftOut: i, Events: []bench.TraceEvent{
 			{Name: "fork"},
-			{At: time.Microsecond, Name: "日本", Source: "runc:[2:INIT]", Attributes: []bench.Label{{Key: "file", Value: "/bin/\x00sh"}, {Key: "file"}}},
+			{
+				At: time.Microsecond, Name: "日本", Source: "runc:[2:INIT]",
+				Attributes: []bench.Label{{Key: "file", Value: "/bin/\x00sh"}, {Key: "file"}},
+			},
 		}}
 	}
 	return s

@@ -66,7 +66,9 @@ func testNames(t *testing.T, s *suite) {
 	s.wantRun(b)
 	s.wantNamed("before-upgrade", "")
 	s.wantIs("Rename of nothing", s.Rename(s.ctx, "missing", "x"), fs.ErrNotExist)
-	for _, name := range []string{"last", "Last", "2026", "-a", "a b", "a/b", "é", "a\n", strings.Repeat("a", bench.MaxRunName+1)} {
+	for _, name := range []string{
+		"last", "Last", "2026", "-a", "a b", "a/b", "é", "a\n", strings.Repeat("a", bench.MaxRunName+1),
+	} {
 		s.wantIs("Rename to "+name, s.Rename(s.ctx, "b", name), bench.ErrRunName)
 		c.Name = name
 		if _, err := s.Create(s.ctx, c); !errors.Is(err, bench.ErrRunName) {
@@ -87,7 +89,9 @@ func testRemarks(t *testing.T, s *suite) {
 	run.Resumptions, run.End = nil, nil
 	w := s.create(run.Header, run.Samples[:3]...)
 	at := run.Header.Began
-	for _, text := range []string{"the neighbour was noisy", "日本\x1b]0;\a\n\u202e' --", strings.Repeat("x", bench.MaxRemark)} {
+	for _, text := range []string{
+		"the neighbour was noisy", "日本\x1b]0;\a\n\u202e' --", strings.Repeat("x", bench.MaxRemark),
+	} {
 		at = at.Add(time.Hour)
 		r := bench.Remark{Time: at, Text: text}
 		s.must(s.Annotate(s.ctx, "a", r))
@@ -163,7 +167,9 @@ func testRemoveUnderWriter(_ *testing.T, s *suite) {
 func testImportWritten(t *testing.T, s *suite) {
 	want := Example("a", 5)
 	want.Header.Name = "mine"
-	want.Header.Remarks = []bench.Remark{{Time: want.Header.Began, Text: "first\n\x1b"}, {Time: want.Header.Began.Add(1), Text: "second"}}
+	want.Header.Remarks = []bench.Remark{
+		{Time: want.Header.Began, Text: "first\n\x1b"}, {Time: want.Header.Began.Add(1), Text: "second"},
+	}
 	var pipe strings.Builder
 	s.must(record.Write(&pipe, want))
 	for run, err := range record.Read(strings.NewReader(pipe.String())) {

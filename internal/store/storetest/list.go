@@ -43,7 +43,10 @@ func testRuns(t *testing.T, s *suite) {
 		s.must(err)
 		got = append(got, fmt.Sprintf("%s %d %d %d %v", r.Header.ID, r.Samples, r.Failed, r.PartFailed, r.End != nil))
 	}
-	want := []string{"newest 11 2 2 false", "middle-by-a-nanosecond 11 2 2 false", "middle 11 2 2 true", "empty 0 0 0 false", "oldest 11 2 2 true"}
+	want := []string{
+		"newest 11 2 2 false", "middle-by-a-nanosecond 11 2 2 false", "middle 11 2 2 true",
+		"empty 0 0 0 false", "oldest 11 2 2 true",
+	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("ID, samples, failed, partly, finished (-want +got):\n%s", d)
 	}

@@ -86,7 +86,8 @@ func testSeries(_ *testing.T, s *suite) {
 	want.Header.Schedule = nil
 	most := Example("a", 1).Samples[0]
 	most.Series = series("z", bench.MaxSeriesValues-3)
-	most.Series = append(most.Series, bench.Series{Metric: "a", Values: []float64{math.MaxFloat64, math.Copysign(0, -1), 5e-324}})
+	most.Series = append(most.Series,
+		bench.Series{Metric: "a", Values: []float64{math.MaxFloat64, math.Copysign(0, -1), 5e-324}})
 	want.Samples = append(want.Samples, most)
 	s.must(s.create(want.Header, want.Samples...).Close())
 	s.wantRun(want)
@@ -133,7 +134,9 @@ func testTrace(_ *testing.T, s *suite) {
 
 func testOutcomes(_ *testing.T, s *suite) {
 	want := &bench.Run{Header: Example("a", 8).Header}
-	for i, o := range []bench.Outcome{bench.OK, bench.Failed, bench.TimedOut, bench.Canceled, bench.Skipped, bench.Unsupported} {
+	for i, o := range []bench.Outcome{
+		bench.OK, bench.Failed, bench.TimedOut, bench.Canceled, bench.Skipped, bench.Unsupported,
+	} {
 		sample := bench.Sample{Trial: bench.Trial{Seq: i}, Outcome: o, Reason: string(o)}
 		if o == bench.OK {
 			sample.Values = []float64{1, 2}
@@ -148,7 +151,8 @@ func testStrings(_ *testing.T, s *suite) {
 	want := &bench.Run{Header: Example("a", 1).Header}
 	want.Header.Schedule = nil
 	hostile := []string{
-		"日本 🐳 é", "\x00\x01\x1b[31m\a\x7f", "a\nb\r\n", `'; DROP TABLE runs; --`, `"\`, "\u2028\u202e", strings.Repeat("x", 1<<20), "<&>",
+		"日本 🐳 é", "\x00\x01\x1b[31m\a\x7f", "a\nb\r\n", `'; DROP TABLE runs; --`, `"\`, "\u2028\u202e",
+		strings.Repeat("x", 1<<20), "<&>",
 	}
 	for i, text := range hostile {
 		want.Header.Warnings = append(want.Header.Warnings, bench.Warning{Text: text})

@@ -90,7 +90,8 @@ func (s *Service) answers(ctx context.Context, seen *Moments) error {
 // ask sends a request and reads the header of the answer. It skips informational
 // answers, such as early hints.
 func (s *Service) ask(c net.Conn) (status int, err error) {
-	_, err = fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: tare\r\nConnection: close\r\n\r\n", s.condition.path, s.at)
+	_, err = fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: tare\r\nConnection: close\r\n\r\n",
+		s.condition.path, s.at)
 	if err != nil {
 		return 0, err
 	}

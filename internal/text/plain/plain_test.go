@@ -41,7 +41,9 @@ func TestText(t *testing.T) {
 
 // Whatever the text, what is shown of it shows itself, and JSON means the same.
 func FuzzLine(f *testing.F) {
-	for _, s := range []string{"plain", "\x1b[2J", "\u202e\u2066\u200b", "\u009b", "\xff", "a\nb\t", "\U000e0041", "\\u202e\"", "\x7f"} {
+	for _, s := range []string{
+		"plain", "\x1b[2J", "\u202e\u2066\u200b", "\u009b", "\xff", "a\nb\t", "\U000e0041", "\\u202e\"", "\x7f",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

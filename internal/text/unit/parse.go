@@ -17,7 +17,8 @@ const maxText = 64
 // other half for MiB.
 func ParseBytes(s string) (int64, error) {
 	bad := func(what string) (int64, error) {
-		return 0, fmt.Errorf("size %.40q %s; write it as 512B, 64MiB or 1.5GB (B, kB, MB, GB, TB; KiB, MiB, GiB, TiB)", s, what)
+		return 0, fmt.Errorf("size %.40q %s; write it as 512B, 64MiB or 1.5GB (B, kB, MB, GB, TB; KiB, MiB, GiB, TiB)",
+			s, what)
 	}
 	text := strings.TrimSpace(s)
 	if len(text) > maxText {

@@ -46,7 +46,9 @@ func (workload) Metrics() []bench.Metric {
 }
 
 func rate(name, title string, role bench.Role, doc string) bench.Metric {
-	return bench.Metric{Name: name, Title: title, Unit: "1/s", Better: bench.Higher, Role: role, Scale: bench.Ratio, Doc: doc}
+	return bench.Metric{
+		Name: name, Title: title, Unit: "1/s", Better: bench.Higher, Role: role, Scale: bench.Ratio, Doc: doc,
+	}
 }
 
 func (workload) Params() []bench.Param {
@@ -57,8 +59,11 @@ func (workload) Params() []bench.Param {
 			"or all: one for each available CPU"},
 		{Name: "kernels", Default: every(), Valid: validBy("kernels"), Doc: "list of the computations; tools have " +
 			"their own"},
-		{Name: "tool", Default: "", Valid: bench.OneOf("", "sysbench", "stress-ng", passMarkName), Doc: "sysbench, stress-ng or pt_linux: use this program of " +
-			"the host, packed into an image, instead of the built-in load"},
+		{
+			Name: "tool", Default: "", Valid: bench.OneOf("", "sysbench", "stress-ng", passMarkName),
+			Doc: "sysbench, stress-ng or pt_linux: use this program of " +
+				"the host, packed into an image, instead of the built-in load",
+		},
 	}
 }
 

@@ -204,13 +204,15 @@ func TestTools(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s, %s: %v", tool.name, e.Name(), err)
 			}
-			if m.Values["cpu.single"] != tool.single || m.Values["cpu.all"]/tool.all < 1-1e-9 || m.Values["cpu.all"]/tool.all > 1+1e-9 {
+			if m.Values["cpu.single"] != tool.single || m.Values["cpu.all"]/tool.all < 1-1e-9 ||
+				m.Values["cpu.all"]/tool.all > 1+1e-9 {
 				t.Errorf("%s, %s: %v, want %v and %v", tool.name, e.Name(), m.Values, tool.single, tool.all)
 			}
 		}
 		e := engines(t)[0]
 		_, err := trial(t, task(e, bench.Spec{Env: host(t, tool.program, "\x1b[2Jbuy more\ncores\n")}, "tool", tool.name))
-		if err == nil || !strings.Contains(err.Error(), tool.program) || !strings.Contains(err.Error(), tool.want) || !strings.Contains(err.Error(), `"\x1b[2Jbuy more"`) {
+		if err == nil || !strings.Contains(err.Error(), tool.program) || !strings.Contains(err.Error(), tool.want) ||
+			!strings.Contains(err.Error(), `"\x1b[2Jbuy more"`) {
 			t.Errorf("%s: %v, want the program, %q and what it said", tool.name, err, tool.want)
 		}
 	}
@@ -218,7 +220,9 @@ func TestTools(t *testing.T) {
 
 func TestToolMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	for tool, from := range map[string]string{"sysbench": "package sysbench", "stress-ng": "package stress-ng", "pt_linux": "PassMark"} {
+	for tool, from := range map[string]string{
+		"sysbench": "package sysbench", "stress-ng": "package stress-ng", "pt_linux": "PassMark",
+	} {
 		err := cpu.New().Check(t.Context(), task(nil, bench.Spec{}, "tool", tool))
 		if !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), from) {
 			t.Errorf("%s: %v, want ErrUnsupported and %q", tool, err, from)

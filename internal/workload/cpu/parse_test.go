@@ -148,7 +148,8 @@ func TestTakeResults(t *testing.T) {
 		"a link":           {func(dir string) error { return os.Symlink(outside, filepath.Join(dir, resultsFile)) }, ""},
 		"a link to a path": {func(dir string) error { return os.Symlink(elsewhere, filepath.Join(dir, "data")) }, ""},
 		"below it": {func(dir string) error {
-			return errors.Join(os.Mkdir(filepath.Join(dir, "data"), 0o700), os.WriteFile(filepath.Join(dir, "data", resultsFile), []byte("own"), 0o600))
+			return errors.Join(os.Mkdir(filepath.Join(dir, "data"), 0o700),
+				os.WriteFile(filepath.Join(dir, "data", resultsFile), []byte("own"), 0o600))
 		}, "own"},
 	} {
 		dir := t.TempDir()

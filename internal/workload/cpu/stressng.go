@@ -19,7 +19,9 @@ var stressNG = supervise.Program{Name: "stress-ng", Package: "package stress-ng"
 // the operations per second of real time.
 func stressJobs(t bench.Task) []supervise.Job {
 	return singleAndAll(t, func(threads, score string) supervise.Job {
-		args := []string{"--cpu", threads, "--cpu-method", "matrixprod", "--timeout", seconds(t) + "s", "--metrics-brief", "--stdout"}
+		args := []string{
+			"--cpu", threads, "--cpu-method", "matrixprod", "--timeout", seconds(t) + "s", "--metrics-brief", "--stdout",
+		}
 		return stressNG.Job(t.Spec, args, func(output []byte) (*load.Report, error) {
 			rate, ok := stressRate(output)
 			if !ok {

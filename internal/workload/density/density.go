@@ -53,11 +53,13 @@ func (workload) Metrics() []bench.Metric {
 	primary.Scale = bench.Ratio
 	return []bench.Metric{
 		primary,
-		m(InsideMemory, "inside", "B", bench.Lower, bench.Detail, "Proportional set size of the processes inside, per container."),
+		m(InsideMemory, "inside", "B", bench.Lower, bench.Detail,
+			"Proportional set size of the processes inside, per container."),
 		m(HelperMemory, "shims", "B", bench.Lower, bench.Detail,
 			"Proportional set size of processes that serve one container alone (shims, monitors), found by "+
 				"process tree, per container."),
-		m(DaemonMemory, "growth of daemons", "B", bench.Lower, bench.Detail, "Growth of the proportional set size of the engine's daemons while the containers were started, per container."),
+		m(DaemonMemory, "growth of daemons", "B", bench.Lower, bench.Detail,
+			"Growth of the proportional set size of the engine's daemons while the containers were started, per container."),
 		m(CgroupMemory, "memory of the cgroup", "B", bench.Lower, bench.Detail,
 			"Memory that the kernel accounts to the container's own cgroup, with kernel memory and page cache; "+
 				"mean over the containers."),

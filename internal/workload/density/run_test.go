@@ -74,10 +74,23 @@ func TestFilling(t *testing.T) {
 		says    string
 	}{
 		{"enough", map[string]string{"count": "7", "idle": "100ms"}, nil, 0, bench.OK, 7, ""},
-		{"no more room fails the trial", map[string]string{"count": "7", "idle": "100ms"}, []enginetest.Fault{full}, 0, bench.Failed, 0, "container 5 of 7: start: fake: start 5: fork"},
+		{
+			"no more room fails the trial",
+			map[string]string{"count": "7", "idle": "100ms"},
+			[]enginetest.Fault{full},
+			0,
+			bench.Failed, 0, "container 5 of 7: start: fake: start 5: fork",
+		},
 		{"no more room is a result", map[string]string{"count": "7", "idle": "100ms", "until": "failure"}, []enginetest.Fault{full}, 0, bench.OK, 4, ""},
-		{"not even one", map[string]string{"count": "7", "until": "failure"}, []enginetest.Fault{{Op: enginetest.OpCreate, Err: errors.New("no")}}, 0, bench.Failed, 0, "container 1 of 7: create: fake: create 1: no"},
-		{"one that ends fails the trial", map[string]string{"count": "7", "idle": "100ms"}, nil, 3, bench.Failed, 0, "container 3 of 7: ended by itself after start: "},
+		{"not even one", map[string]string{"count": "7", "until": "failure"}, []enginetest.Fault{
+			{Op: enginetest.OpCreate, Err: errors.New("no")},
+		}, 0, bench.Failed, 0, "container 1 of 7: create: fake: create 1: no"},
+		{
+			"one that ends fails the trial",
+			map[string]string{"count": "7", "idle": "100ms"},
+			nil, 3, bench.Failed, 0,
+			"container 3 of 7: ended by itself after start: ",
+		},
 		{"one that ends is a result", map[string]string{"count": "7", "idle": "100ms", "until": "failure"}, nil, 3, bench.OK, 2, ""},
 		{"the only one ends", map[string]string{"count": "1", "until": "failure"}, nil, 1, bench.Failed, 0, "container 1 of 1: ended by itself after start: "},
 	}

@@ -29,8 +29,10 @@ func (workload) Metrics() []bench.Metric {
 	const within = "that completed within the time of the pattern, divided by that time"
 	all := []bench.Metric{
 		metric("disk.randread.iops", "random reads", "1/s", bench.Primary, "Reads of one block at random places "+within+"."),
-		metric("disk.randwrite.iops", "random writes", "1/s", bench.Primary, "Writes of one block at random places "+within+"."),
-		metric("disk.fsync.p50", "fsync", "s", bench.Primary, "From the call of fdatasync, after a write of one block through the page cache, to its return: median."),
+		metric("disk.randwrite.iops", "random writes", "1/s", bench.Primary,
+			"Writes of one block at random places "+within+"."),
+		metric("disk.fsync.p50", "fsync", "s", bench.Primary,
+			"From the call of fdatasync, after a write of one block through the page cache, to its return: median."),
 		metric("disk.read.rate", "sequential read", "B/s", bench.Detail, "Bytes of sequential reads "+within+"."),
 		metric("disk.write.rate", "sequential write", "B/s", bench.Detail, "Bytes of sequential writes "+within+"."),
 	}

@@ -56,7 +56,8 @@ func runFIO(ctx context.Context, t bench.Task, m bench.Meter) error {
 	note(m, t, facts)
 	got := p.Applied(ctx, m)
 	got.Data = moreSpecific(began.Data, got.Data)
-	spec.Argv, got.Argv = supervise.ReplaceDir(spec.Argv, dir, bench.DataDir), supervise.ReplaceDir(got.Argv, dir, bench.DataDir)
+	spec.Argv, got.Argv = supervise.ReplaceDir(spec.Argv, dir, bench.DataDir),
+		supervise.ReplaceDir(got.Argv, dir, bench.DataDir)
 	return m.Applied(spec, got)
 }
 
@@ -106,7 +107,8 @@ func probeArgv(dir string, facts map[string]string) []string {
 		direct = "--direct=1"
 	}
 	return []string{
-		fio.Name, "--output-format=json+", "--eta=never", "--name=check", "--filename=" + escaped(path.Join(dir, "tare-fio-check")), "--thread=1",
+		fio.Name, "--output-format=json+", "--eta=never", "--name=check",
+		"--filename=" + escaped(path.Join(dir, "tare-fio-check")), "--thread=1",
 		"--size=65536", "--bs=4096", "--rw=randread", direct, "--ioengine=" + facts[disk.FactIO], "--iodepth=2", "--unlink=1",
 	}
 }

@@ -88,7 +88,8 @@ func TestFIOArgv(t *testing.T) {
 	job := argv[slices.Index(argv, "--name=write"):]
 	job = job[:slices.Index(job, "--name=settle")]
 	want := []string{
-		"--name=write", "--filename=/data/tare-fio", "--thread=1", "--stonewall", "--size=8388608", "--overwrite=1", "--randrepeat=1", "--norandommap=1",
+		"--name=write", "--filename=/data/tare-fio", "--thread=1", "--stonewall", "--size=8388608", "--overwrite=1",
+		"--randrepeat=1", "--norandommap=1",
 		"--rw=write", "--bs=131072", "--invalidate=1", "--time_based=1", "--runtime=1000000us", "--ramp_time=100000us",
 		"--lat_percentiles=1", "--clat_percentiles=0", "--direct=0", "--ioengine=psync", "--numjobs=4", "--group_reporting=1",
 		"--size=2097152", "--offset_increment=2097152",
@@ -160,7 +161,11 @@ func TestParseFIORefuses(t *testing.T) {
 func FuzzParseFIO(f *testing.F) {
 	f.Add([]byte(said))
 	f.Add([]byte("note\n" + said))
-	f.Add([]byte(`{"fio version":"fio-3.1","jobs":[{"jobname":"randread","read":{"iops":1e308,"lat_ns":{"bins":{"9223372036854775807":1099511627776}}}}]}`))
+	f.Add(
+		[]byte(
+			`{"fio version":"fio-3.1","jobs":[{"jobname":"randread","read":{"iops":1e308,"lat_ns":{"bins":{"9223372036854775807":1099511627776}}}}]}`,
+		),
+	)
 	plan := planFor(f, "patterns=randread,fsync")
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r, err := parseFIO(text, plan)
@@ -191,7 +196,8 @@ func TestFIOThatIsRefused(t *testing.T) {
 		t.Errorf("of one that says nothing the error is %v", got)
 	}
 	facts := map[string]string{disk.FactIO: disk.Libaio}
-	if err := useThreads(disk.Libaio, facts, why); !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), "io=threads") || facts[disk.FactIO] != disk.Libaio {
+	if err := useThreads(disk.Libaio, facts, why); !errors.Is(err, bench.ErrUnsupported) ||
+		!strings.Contains(err.Error(), "io=threads") || facts[disk.FactIO] != disk.Libaio {
 		t.Errorf("libaio was asked for: %v, and it is %s; want a refusal", err, facts[disk.FactIO])
 	}
 	if err := useThreads(disk.Auto, facts, why); err != nil || facts[disk.FactIO] != disk.Threads {

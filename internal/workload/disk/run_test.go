@@ -112,7 +112,8 @@ func TestAuto(t *testing.T) {
 func TestFIO(t *testing.T) {
 	needFIO(t)
 	e, data := openNative(t)
-	complete(t, measure(t, e, bench.Spec{Data: data}, map[string]string{"tool": "fio", "time": "1s"}), "randread", "read", "randwrite", "write", "fsync")
+	complete(t, measure(t, e, bench.Spec{Data: data}, map[string]string{"tool": "fio", "time": "1s"}), "randread", "read",
+		"randwrite", "write", "fsync")
 }
 
 func needFIO(t *testing.T) {
@@ -129,7 +130,8 @@ func needFIO(t *testing.T) {
 func TestNoFIO(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	task := bench.Task{Engine: enginetest.NewFake(enginetest.FakeConfig{}), Params: map[string]string{"tool": "fio"}}
-	if err := disk.New().Check(t.Context(), task); !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), "install package fio") {
+	if err := disk.New().Check(t.Context(), task); !errors.Is(err, bench.ErrUnsupported) ||
+		!strings.Contains(err.Error(), "install package fio") {
 		t.Errorf("%v", err)
 	}
 }
@@ -142,7 +144,8 @@ func TestTooLarge(t *testing.T) {
 		}
 		e, data := openNative(t)
 		s := measure(t, e, bench.Spec{Data: data}, map[string]string{"size": "900GiB", "tool": tool})[0]
-		if s.Outcome != bench.Failed || !strings.Contains(s.Reason, "not enough space: the test file needs 900 GiB, and 45 GiB must stay free") {
+		if s.Outcome != bench.Failed ||
+			!strings.Contains(s.Reason, "not enough space: the test file needs 900 GiB, and 45 GiB must stay free") {
 			t.Errorf("tool %q: %s %s", tool, s.Outcome, s.Reason)
 		}
 	}

@@ -42,12 +42,14 @@ var (
 	abElapsed  = regexp.MustCompile(`(?m)^Time taken for tests: +([0-9.]{1,20}) seconds`)
 	abComplete = regexp.MustCompile(`(?m)^Complete requests: +(\d{1,15})`)
 	abFailed   = regexp.MustCompile(`(?m)^Failed requests: +(\d{1,15})`)
-	abKinds    = regexp.MustCompile(`(?m)^ +\(Connect: (\d{1,15}), Receive: (\d{1,15}), Length: (\d{1,15}), Exceptions: (\d{1,15})\)`)
-	abStatus   = regexp.MustCompile(`(?m)^Non-2xx responses: +(\d{1,15})`)
-	abBytes    = regexp.MustCompile(`(?m)^Total transferred: +(\d{1,18}) bytes`)
-	abLength   = regexp.MustCompile(`(?m)^Document Length: +(\d{1,15}) bytes`)
-	abMean     = regexp.MustCompile(`(?m)^Time per request: +([0-9.]{1,20}) \[ms\] \(mean\)`)
-	abServed   = regexp.MustCompile(`(?m)^(\d{1,3}),([0-9.]{1,20})\r?$`)
+	abKinds    = regexp.MustCompile(
+		`(?m)^ +\(Connect: (\d{1,15}), Receive: (\d{1,15}), Length: (\d{1,15}), Exceptions: (\d{1,15})\)`,
+	)
+	abStatus = regexp.MustCompile(`(?m)^Non-2xx responses: +(\d{1,15})`)
+	abBytes  = regexp.MustCompile(`(?m)^Total transferred: +(\d{1,18}) bytes`)
+	abLength = regexp.MustCompile(`(?m)^Document Length: +(\d{1,15}) bytes`)
+	abMean   = regexp.MustCompile(`(?m)^Time per request: +([0-9.]{1,20}) \[ms\] \(mean\)`)
+	abServed = regexp.MustCompile(`(?m)^(\d{1,3}),([0-9.]{1,20})\r?$`)
 )
 
 // parseAB reads the output of ab with -e /dev/stdout.

@@ -76,7 +76,11 @@ func TestWhoSharesAServer(t *testing.T) {
 		spec  bench.Spec
 		want  bool
 	}{
-		"another load":        {map[string]string{"connections": "100", "requests": "500", "repeat": "3", "keepalive": "no", "path": "/index.html"}, bench.Spec{}, true},
+		"another load": {
+			map[string]string{"connections": "100", "requests": "500", "repeat": "3", "keepalive": "no", "path": "/index.html"},
+			bench.Spec{},
+			true,
+		},
 		"another size":        {map[string]string{"size": "2KB"}, bench.Spec{}, false},
 		"another server":      {map[string]string{"server": ""}, bench.Spec{}, false},
 		"encrypted":           {map[string]string{"tls": "yes"}, bench.Spec{}, false},
@@ -107,7 +111,8 @@ func TestSharedServer(t *testing.T) {
 	if err := shared.Reset(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	all, meters, sinks := workloadtest.NewMeter(t), make([]*workloadtest.Meter, len(stages)), make([]supervise.PartSink, len(stages))
+	all, meters, sinks := workloadtest.NewMeter(t), make([]*workloadtest.Meter, len(stages)),
+		make([]supervise.PartSink, len(stages))
 	for i := range stages {
 		meters[i] = workloadtest.NewMeter(t)
 		sinks[i] = supervise.PartSink{Recorder: meters[i], Err: as}
@@ -123,10 +128,12 @@ func TestSharedServer(t *testing.T) {
 		if requests > 0 && v[http.Requests] != requests || v[http.Rate] <= 0 || v[http.Failed] != 0 {
 			t.Errorf("load %d: %v", i, v)
 		}
-		if open := !slices.Contains(meters[i].Notes, loads.NoteClosedLoop); open != (i == 1) || open != (v["http.offered"] > 0) {
+		if open := !slices.Contains(meters[i].Notes, loads.NoteClosedLoop); open != (i == 1) ||
+			open != (v["http.offered"] > 0) {
 			t.Errorf("load %d: open %v, notes %v", i, open, meters[i].Notes)
 		}
-		if rest := v["http.memory_rest"]; rest <= 0 || rest != meters[0].Values["http.memory_rest"] || v["http.memory_load"] <= 0 {
+		if rest := v["http.memory_rest"]; rest <= 0 || rest != meters[0].Values["http.memory_rest"] ||
+			v["http.memory_load"] <= 0 {
 			t.Errorf("load %d: memory %v and %v", i, rest, v["http.memory_load"])
 		}
 	}
@@ -154,7 +161,8 @@ func TestSharedServerGoesOn(t *testing.T) {
 	e := &busyEngine{Engine: localtest.Native(t)}
 	good := map[string]string{"requests": "50"}
 	shared := share(t, setUp(t, e, []bench.Spec{{}}, good, map[string]string{"path": "/missing", "requests": "5"}, good))
-	all, first, bad, last := workloadtest.NewMeter(t), workloadtest.NewMeter(t), workloadtest.NewMeter(t), workloadtest.NewMeter(t)
+	all, first, bad, last := workloadtest.NewMeter(t), workloadtest.NewMeter(t),
+		workloadtest.NewMeter(t), workloadtest.NewMeter(t)
 	var failed error
 	does := func(n float64, hear func(error) error) func(error) error {
 		return func(err error) error { e.calls += n; return hear(err) }
@@ -179,7 +187,8 @@ func TestSharedServerGoesOn(t *testing.T) {
 	good["port"] = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	shared = share(t, setUp(t, e, []bench.Spec{{}}, good, good))
 	told := func(err error) error { t.Errorf("somebody is told of %v", err); return err }
-	err = shared.Work(t.Context(), workloadtest.NewMeter(t), []supervise.PartSink{{Recorder: first, Err: told}, {Recorder: last, Err: told}})
+	err = shared.Work(t.Context(), workloadtest.NewMeter(t),
+		[]supervise.PartSink{{Recorder: first, Err: told}, {Recorder: last, Err: told}})
 	if err == nil || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("%v", err)
 	}
@@ -191,7 +200,8 @@ func TestRehearsalThatFails(t *testing.T) {
 	task := workloadtest.Task(w, localtest.Native(t), bench.Spec{})
 	task.Client, task.Dir = &countingEngine{Engine: localtest.Native(t), most: 1}, t.TempDir()
 	maps.Copy(task.Params, params(t, map[string]string{"rate": "50%"}))
-	if err := w.(bench.Calibrator).Calibrate(t.Context(), task); err == nil || !strings.Contains(err.Error(), "of 5 tries failed, the first: ") {
+	if err := w.(bench.Calibrator).Calibrate(t.Context(), task); err == nil ||
+		!strings.Contains(err.Error(), "of 5 tries failed, the first: ") {
 		t.Errorf("learned although its client was made once: %v", err)
 	}
 }

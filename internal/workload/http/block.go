@@ -74,8 +74,9 @@ func blockOf(r *bench.Run, cell int) (*block, error) {
 	c := &r.Header.Plan.Cells[cell]
 	b := &block{
 		software: softwareOf(c), hostname: plain.Line(strings.Join(strings.Fields(c.FullName()), " ")),
-		path: plain.Line(cmp.Or(c.Params["path"], "/document")), concurrency: plain.Line(c.Params["connections"]), keepAlive: c.Params["keepalive"] == "yes",
-		length: math.NaN(),
+		path: plain.Line(cmp.Or(c.Params["path"], "/document")), concurrency: plain.Line(c.Params["connections"]),
+		keepAlive: c.Params["keepalive"] == "yes",
+		length:    math.NaN(),
 	}
 	if port := c.Params["port"]; port != "0" {
 		b.port = plain.Line(port)
@@ -224,7 +225,8 @@ func (b *block) failures(w io.Writer) {
 	kinds := b.connect + b.receive + b.wrongLength + b.exceptions
 	line(w, "Failed requests", "%.0f", b.failed-b.status)
 	if kinds > 0 && kinds == b.failed-b.status {
-		fmt.Fprintf(w, "   (Connect: %.0f, Receive: %.0f, Length: %.0f, Exceptions: %.0f)\n", b.connect, b.receive, b.wrongLength, b.exceptions)
+		fmt.Fprintf(w, "   (Connect: %.0f, Receive: %.0f, Length: %.0f, Exceptions: %.0f)\n", b.connect, b.receive,
+			b.wrongLength, b.exceptions)
 	}
 	if b.status > 0 {
 		line(w, "Non-2xx responses", "%.0f", b.status)
@@ -241,7 +243,8 @@ func (b *block) times(w io.Writer) {
 		h    *load.Histogram
 	}{{"Connect", b.connecting}, {"Processing", b.processing}, {"Waiting", b.waiting}, {"Total", b.total}} {
 		if h := row.h; h != nil {
-			fmt.Fprintf(w, "%-12s%9.3f%9.3f%9.3f%9.3f%9.3f\n", row.name+":", 1000*h.Min(), 1000*h.Mean(), 1000*h.StdDev(), 1000*h.Percentile(50), 1000*h.Percentile(100))
+			fmt.Fprintf(w, "%-12s%9.3f%9.3f%9.3f%9.3f%9.3f\n", row.name+":", 1000*h.Min(), 1000*h.Mean(), 1000*h.StdDev(),
+				1000*h.Percentile(50), 1000*h.Percentile(100))
 		}
 	}
 }

@@ -25,9 +25,11 @@ func TestWrite(t *testing.T) {
 	total.AddMany(3*time.Microsecond, 30)
 	b := block{
 		software: "nginx", hostname: "docker", path: "/document", length: 1000, concurrency: "16",
-		elapsed: 2 * time.Second, failed: 3, connect: 1, wrongLength: 1, status: 1, timely: 6, keepAlive: true, transferred: 8192,
-		connecting: histogram(time.Microsecond), processing: histogram(time.Millisecond), waiting: histogram(time.Millisecond),
-		total: total,
+		elapsed: 2 * time.Second, failed: 3, connect: 1, wrongLength: 1, status: 1, timely: 6,
+		keepAlive: true, transferred: 8192,
+		connecting: histogram(time.Microsecond), processing: histogram(time.Millisecond),
+		waiting: histogram(time.Millisecond),
+		total:   total,
 	}
 	const want = `Server Software:        nginx
 Server Hostname:        docker
@@ -139,7 +141,8 @@ func TestBlockOf(t *testing.T) {
 			t.Fatal(err)
 		}
 		tt.want.software, tt.want.path, tt.want.hostname = got.software, "/document", got.hostname
-		if diff := cmp.Diff(&tt.want, got, cmpopts.EquateNaNs(), cmp.AllowUnexported(block{}), cmpopts.IgnoreFields(block{}, "port")); diff != "" {
+		if diff := cmp.Diff(&tt.want, got, cmpopts.EquateNaNs(), cmp.AllowUnexported(block{}),
+			cmpopts.IgnoreFields(block{}, "port")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

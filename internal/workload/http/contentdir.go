@@ -39,7 +39,9 @@ func newContentDir(dir string, size int64) (s contentDir, err error) {
 	if err := os.Chmod(s.dir, 0o755); err != nil {
 		return s, err
 	}
-	for dir, mode := range map[string]os.FileMode{s.content(): 0o755, s.config(): 0o755, s.state(): 0o777 | os.ModeSticky} {
+	for dir, mode := range map[string]os.FileMode{
+		s.content(): 0o755, s.config(): 0o755, s.state(): 0o777 | os.ModeSticky,
+	} {
 		if err := errors.Join(os.Mkdir(dir, mode.Perm()), os.Chmod(dir, mode)); err != nil {
 			return s, err
 		}

@@ -39,7 +39,9 @@ func TestKeepApart(t *testing.T) {
 		"one CPU":                      {imageServer, nil, "", enginetest.FakeConfig{}, false, "", nil},
 	} {
 		e := enginetest.NewFake(test.engine)
-		s := &fixture{task: bench.Task{Engine: e}, kind: test.kind, server: bench.Spec{Limits: bench.Limits{CPUSet: test.set}}}
+		s := &fixture{
+			task: bench.Task{Engine: e}, kind: test.kind, server: bench.Spec{Limits: bench.Limits{CPUSet: test.set}},
+		}
 		s.cpus.client, s.cpus.server = test.client, []int{1}
 		err := s.separateCPUs(t.Context())
 		if !errors.Is(err, test.err) {

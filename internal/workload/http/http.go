@@ -44,7 +44,9 @@ func (workload) Doc() string {
 
 func (workload) Params() []bench.Param {
 	own := func(name, def, doc string) bench.Param {
-		return bench.Param{Name: name, Default: def, Doc: doc, Valid: func(v string) error { return load.Valid(name, v, http.Valid) }}
+		return bench.Param{
+			Name: name, Default: def, Doc: doc, Valid: func(v string) error { return load.Valid(name, v, http.Valid) },
+		}
 	}
 	rate := own("rate", "0", "requests per second, each sent when it is due and timed from then (open loop), "+
 		"or a share of the capacity of the slowest compared cell, such as 70%; "+

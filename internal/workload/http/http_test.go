@@ -72,7 +72,9 @@ func params(t testing.TB, given map[string]string) map[string]string {
 // measure runs two trials of one cell.
 func measure(t testing.TB, e bench.Engine, spec bench.Spec, given map[string]string) []bench.Sample {
 	t.Helper()
-	return workloadtest.Trials{Workload: workload(t), Engine: e, Client: localtest.Native(t), Spec: spec, Params: params(t, given), N: 2}.Run(t)
+	return workloadtest.Trials{
+		Workload: workload(t), Engine: e, Client: localtest.Native(t), Spec: spec, Params: params(t, given), N: 2,
+	}.Run(t)
 }
 
 // complete holds samples to have succeeded, without failures and with values above
@@ -100,7 +102,9 @@ func complete(t *testing.T, samples []bench.Sample, metrics ...string) map[strin
 	return values
 }
 
-var server = []string{"http.memory_rest", "http.memory_load", "http.time.p50", "http.first_byte.p50", "http.connect.min", "http.document"}
+var server = []string{
+	"http.memory_rest", "http.memory_load", "http.time.p50", "http.first_byte.p50", "http.connect.min", "http.document",
+}
 
 func needProgram(t testing.TB, name string) {
 	t.Helper()
@@ -124,7 +128,8 @@ func TestNative(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			samples := measure(t, e, bench.Spec{Network: "host"}, given)
 			v := complete(t, samples, server...)
-			if want := map[string]float64{"1MB": 1e6}[given["size"]]; want > 0 && v["http.document"] != want || given["requests"] != "" && v[http.Requests] != 500 {
+			if want := map[string]float64{"1MB": 1e6}[given["size"]]; want > 0 && v["http.document"] != want ||
+				given["requests"] != "" && v[http.Requests] != 500 {
 				t.Errorf("%v", v)
 			}
 			if len(samples[0].Distributions) < 3 {
@@ -161,7 +166,8 @@ func TestNginx(t *testing.T) {
 	complete(t, measure(t, localtest.Native(t), bench.Spec{Network: "host"}, given), server...)
 	d := localtest.Docker(t)
 	complete(t, measure(t, d, bench.Spec{Network: "bridge", Reach: bench.ReachPeer}, given), server...)
-	complete(t, measure(t, d, bench.Spec{Image: "host:nginx", Network: "bridge", Reach: bench.ReachPublished}, nil), server...)
+	complete(t, measure(t, d, bench.Spec{Image: "host:nginx", Network: "bridge", Reach: bench.ReachPublished}, nil),
+		server...)
 	complete(t, measure(t, d, bench.Spec{Image: "host:nginx"}, map[string]string{"server": "image"}), server...)
 }
 
@@ -195,7 +201,8 @@ func TestTools(t *testing.T) {
 	for _, tool := range []string{"ab", "wrk"} {
 		t.Run(tool, func(t *testing.T) {
 			needProgram(t, tool)
-			complete(t, measure(t, localtest.Native(t), bench.Spec{}, map[string]string{"tool": tool, "time": "1s", "size": "1KB"}), "http.time.p50", "http.time.p99", "http.time.mean")
+			complete(t, measure(t, localtest.Native(t), bench.Spec{},
+				map[string]string{"tool": tool, "time": "1s", "size": "1KB"}), "http.time.p50", "http.time.p99", "http.time.mean")
 		})
 	}
 }
@@ -292,7 +299,8 @@ func offered(t *testing.T, earlier float64, cells ...map[string]string) (rates [
 // Cells that are compared get the same rate, also where it is an option that is compared
 // and one of them can do much less: 1 MB takes longer than 1 KB.
 func TestOneRateForAllThatIsCompared(t *testing.T) {
-	if rates, _ := offered(t, 0, map[string]string{"size": "1KB"}, map[string]string{"size": "1MB"}); rates[0] != rates[1] {
+	if rates, _ := offered(t, 0, map[string]string{"size": "1KB"},
+		map[string]string{"size": "1MB"}); rates[0] != rates[1] {
 		t.Errorf("%v requests are due per second; want the same twice", rates)
 	}
 }
@@ -336,7 +344,8 @@ func TestCheck(t *testing.T) {
 		}
 		maps.Copy(given, test.given)
 		err := workload(t).Check(t.Context(), bench.Task{Engine: test.engine, Spec: test.spec, Params: given})
-		if test.says == "" && err != nil || test.says != "" && (!errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), test.says)) {
+		if test.says == "" && err != nil ||
+			test.says != "" && (!errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), test.says)) {
 			t.Errorf("%s: %v, want %q", name, err, test.says)
 		}
 	}

@@ -77,7 +77,8 @@ func (workload) Metrics() []bench.Metric {
 		{"status", "because the status was not 200 to 299"},
 		{"timeout", "because the answer was not complete in time"},
 	} {
-		all = append(all, m(Failed+"."+f.kind, "failed: "+f.kind, n, bench.Lower, bench.Difference, "Failed requests "+f.what+"."))
+		all = append(all,
+			m(Failed+"."+f.kind, "failed: "+f.kind, n, bench.Lower, bench.Difference, "Failed requests "+f.what+"."))
 	}
 	all = append(all, times(Time, "time",
 		"from the beginning of the request (with its connection, if it needed a new one), in the open loop from "+
@@ -98,7 +99,10 @@ func (workload) Metrics() []bench.Metric {
 // times returns the metrics of one kind of time.
 func times(name, title, span string) []bench.Metric {
 	m := func(which, words, doc string) bench.Metric {
-		return bench.Metric{Name: name + which, Title: title + ", " + words, Unit: "s", Better: bench.Lower, Role: bench.Detail, Scale: bench.Ratio, Doc: doc + ": " + span + "."}
+		return bench.Metric{
+			Name: name + which, Title: title + ", " + words, Unit: "s", Better: bench.Lower, Role: bench.Detail,
+			Scale: bench.Ratio, Doc: doc + ": " + span + ".",
+		}
 	}
 	spread := m(".sd", "sd", "Standard deviation of the times")
 	spread.Scale = bench.Difference

@@ -22,7 +22,9 @@ func oha() *tool {
 }
 
 func askOha(q toolRequest) []string {
-	args := []string{"--no-tui", "--output-format", "json", "-c", q.params["connections"], "-t", q.params["timeout"], "--redirect", "0"}
+	args := []string{
+		"--no-tui", "--output-format", "json", "-c", q.params["connections"], "-t", q.params["timeout"], "--redirect", "0",
+	}
 	if n := q.params["requests"]; n != "0" {
 		args = append(args, "-n", n)
 	} else {
@@ -91,7 +93,8 @@ func parseOha(output []byte) (*load.Report, error) {
 	})
 	for name, v := range map[string]*float64{
 		Time + ".mean": s.Average, Time + ".min": s.Fastest, Time + ".max": s.Slowest, Document: s.Size,
-		"http.connect.mean": o.Details.Dial.Average, "http.connect.min": o.Details.Dial.Fastest, "http.connect.max": o.Details.Dial.Slowest,
+		"http.connect.mean": o.Details.Dial.Average, "http.connect.min": o.Details.Dial.Fastest,
+		"http.connect.max": o.Details.Dial.Slowest,
 	} {
 		if v != nil {
 			r.Values[name] = *v

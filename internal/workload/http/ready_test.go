@@ -24,7 +24,8 @@ func TestNotReady(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		err := notReady(https.Ready(ctx, url+"/document", false))
 		cancel()
-		if !errors.Is(err, supervise.ErrNotReady) || !strings.Contains(err.Error(), advice) || strings.Count(err.Error(), "option") != 1 {
+		if !errors.Is(err, supervise.ErrNotReady) || !strings.Contains(err.Error(), advice) ||
+			strings.Count(err.Error(), "option") != 1 {
 			t.Errorf("%v; want %s", err, advice)
 		}
 	}

@@ -83,7 +83,8 @@ func (w workload) newFixture(ctx context.Context, t bench.Task) (*fixture, error
 	s := &fixture{task: t, kind: kindOf(t), server: spec, client: t.Client}
 	if spec.Reach == bench.ReachPeer {
 		s.client, s.clientSpec = t.Engine, spec
-		s.clientSpec.Limits, s.clientSpec.Image, s.clientSpec.Argv, s.clientSpec.Mounts, s.clientSpec.Env = bench.Limits{}, "", nil, nil, nil
+		s.clientSpec.Limits, s.clientSpec.Image, s.clientSpec.Argv, s.clientSpec.Mounts, s.clientSpec.Env = bench.Limits{},
+			"", nil, nil, nil
 	}
 	if t.Params["pin"] == "yes" {
 		s.cpus.client, s.cpus.server = affinity.Apart(spec.Limits.CPUSet, runtime.NumCPU())

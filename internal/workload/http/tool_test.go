@@ -19,7 +19,9 @@ func read(tb testing.TB, name string) []byte {
 }
 
 func questionOf(given ...string) toolRequest {
-	q := toolRequest{params: map[string]string{}, server: netip.MustParseAddrPort("127.0.0.1:8080"), path: "/document", threads: 2}
+	q := toolRequest{
+		params: map[string]string{}, server: netip.MustParseAddrPort("127.0.0.1:8080"), path: "/document", threads: 2,
+	}
 	for _, p := range (workload{}).Params() {
 		q.params[p.Name] = p.Default
 	}
@@ -41,7 +43,8 @@ func TestAsk(t *testing.T) {
 		{ab(), []string{"time", "1500ms", "keepalive", "no"}, "-q -r -c 16 -s 5 -e /dev/stdout -t 2 -n 20000000 http://127.0.0.1:8080/document"},
 		{wrk(), nil, "--latency -t 2 -c 16 -d 2s --timeout 5s http://127.0.0.1:8080/document"},
 		{wrk(), []string{"connections", "1", "keepalive", "no"}, "--latency -t 1 -c 1 -d 2s --timeout 5s -H Connection: close http://127.0.0.1:8080/document"},
-		{oha(), []string{"rate", "100", "keepalive", "no"}, "--no-tui --output-format json -c 16 -t 5s --redirect 0 -z 2s -q 100 --latency-correction --disable-keepalive http://127.0.0.1:8080/document"},
+		{oha(), []string{"rate", "100", "keepalive", "no"}, "--no-tui --output-format json -c 16 -t 5s --redirect 0 -z 2s " +
+			"-q 100 --latency-correction --disable-keepalive http://127.0.0.1:8080/document"},
 		{oha(), []string{"requests", "7"}, "--no-tui --output-format json -c 16 -t 5s --redirect 0 -n 7 http://127.0.0.1:8080/document"},
 	} {
 		if got := strings.Join(test.tool.argv(questionOf(test.given...)), " "); got != test.want {
@@ -57,8 +60,9 @@ func TestParse(t *testing.T) {
 	}{
 		"ab-2.3.txt": {ab(), map[string]float64{
 			Rate: 2000 / 0.143, "http.transfer": 2480000 / 0.143, Elapsed: 0.143, Bytes: 2480000, Document: 1000,
-			Requests: 2000, Failed: 0, Failed + ".status": 0, Failed + ".connect": 0, Failed + ".read": 0, Failed + ".length": 0, Time + ".mean": 1.144 / 1e3,
-			Time + ".min": 0.000215, Time + ".p50": 0.000854, Time + ".p90": 0.001787, Time + ".p99": 0.004563,
+			Requests: 2000, Failed: 0, Failed + ".status": 0, Failed + ".connect": 0, Failed + ".read": 0, Failed + ".length": 0,
+			Time + ".mean": 1.144 / 1e3,
+			Time + ".min":  0.000215, Time + ".p50": 0.000854, Time + ".p90": 0.001787, Time + ".p99": 0.004563,
 		}},
 		"wrk-4.1.txt": {wrk(), map[string]float64{
 			Rate: 16284.75, "http.transfer": 19.46 * (1 << 20) / 1.01, Elapsed: 1.01, Bytes: 19.46 * (1 << 20),
@@ -84,8 +88,10 @@ func TestParse(t *testing.T) {
 		// ab counts the same answers as failed and as bad ones.
 		"ab-2.3-half.txt": {ab(), map[string]float64{
 			Rate: 500 / 1.211, "http.transfer": 173000 / 1.211, Elapsed: 1.211, Bytes: 173000, Document: 100,
-			Requests: 1000, Failed: 500, Failed + ".status": 500, Failed + ".connect": 0, Failed + ".read": 0, Failed + ".length": 0,
-			Time + ".mean": 0.001211, Time + ".min": 0.000431, Time + ".p50": 0.000745, Time + ".p90": 0.002517, Time + ".p99": 0.004811,
+			Requests: 1000, Failed: 500, Failed + ".status": 500, Failed + ".connect": 0,
+			Failed + ".read": 0, Failed + ".length": 0,
+			Time + ".mean": 0.001211, Time + ".min": 0.000431, Time + ".p50": 0.000745,
+			Time + ".p90": 0.002517, Time + ".p99": 0.004811,
 		}},
 	} {
 		r, err := test.tool.read(read(t, name), questionOf())
@@ -102,7 +108,8 @@ func TestParse(t *testing.T) {
 // Answers with a bad status are no good ones, whatever a tool calls them.
 func TestNotOneGoodAnswer(t *testing.T) {
 	for name, tool := range map[string]*tool{"ab-2.3-status.txt": ab(), "wrk-4.1-status.txt": wrk()} {
-		if _, err := tool.read(read(t, name), questionOf()); err == nil || !strings.Contains(err.Error(), "got a good answer") {
+		if _, err := tool.read(read(t, name), questionOf()); err == nil ||
+			!strings.Contains(err.Error(), "got a good answer") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

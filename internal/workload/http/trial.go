@@ -115,7 +115,9 @@ const readyTime = 20 * time.Second
 // reach the server, a client that can.
 func (v *loadRun) ready(ctx context.Context) error {
 	if v.fixture.server.Reach == bench.ReachPeer {
-		once := map[string]string{"requests": "1", "connections": "1", "warmup": "0s", "wait": readyTime.String(), "timeout": "1s"}
+		once := map[string]string{
+			"requests": "1", "connections": "1", "warmup": "0s", "wait": readyTime.String(), "timeout": "1s",
+		}
 		if _, err := v.ask(ctx, once); err != nil {
 			return fmt.Errorf("the server is not ready: %w", err)
 		}
@@ -204,7 +206,8 @@ func (v *loadRun) recordUsage(r *load.Report, before, after proc.Usage) {
 	}
 	// The client is the bottleneck if it has no CPU time left, but the server has.
 	const full, clearly = 0.95, 0.10
-	if client, ok := r.Values["http.client_cpu"]; ok && client >= full && share/float64(max(1, len(v.cpus.server))) <= client-clearly {
+	if client, ok := r.Values["http.client_cpu"]; ok && client >= full &&
+		share/float64(max(1, len(v.cpus.server))) <= client-clearly {
 		r.Notes = append(r.Notes, NoteLoadBound)
 	}
 }

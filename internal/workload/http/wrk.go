@@ -37,12 +37,18 @@ func askWrk(q toolRequest) []string {
 
 // The lines of wrk that are read, of versions 4.0 to 4.2.
 var (
-	wrkLatency = regexp.MustCompile(`(?m)^ +Latency +([0-9.]{1,20})(us|ms|s|m|h) +([0-9.]{1,20})(us|ms|s|m|h) +([0-9.]{1,20})(us|ms|s|m|h) `)
-	wrkServed  = regexp.MustCompile(`(?m)^ +([0-9.]{1,10})% +([0-9.]{1,20})(us|ms|s|m|h)\r?$`)
-	wrkTotal   = regexp.MustCompile(`(?m)^ +(\d{1,15}) requests in ([0-9.]{1,20})(us|ms|s|m|h), ([0-9.]{1,20})([KMGTP]?)B read`)
-	wrkErrors  = regexp.MustCompile(`(?m)^ +Socket errors: connect (\d{1,15}), read (\d{1,15}), write (\d{1,15}), timeout (\d{1,15})`)
-	wrkStatus  = regexp.MustCompile(`(?m)^ +Non-2xx or 3xx responses: (\d{1,15})`)
-	wrkRate    = regexp.MustCompile(`(?m)^Requests/sec: +([0-9.]{1,20})`)
+	wrkLatency = regexp.MustCompile(
+		`(?m)^ +Latency +([0-9.]{1,20})(us|ms|s|m|h) +([0-9.]{1,20})(us|ms|s|m|h) +([0-9.]{1,20})(us|ms|s|m|h) `,
+	)
+	wrkServed = regexp.MustCompile(`(?m)^ +([0-9.]{1,10})% +([0-9.]{1,20})(us|ms|s|m|h)\r?$`)
+	wrkTotal  = regexp.MustCompile(
+		`(?m)^ +(\d{1,15}) requests in ([0-9.]{1,20})(us|ms|s|m|h), ([0-9.]{1,20})([KMGTP]?)B read`,
+	)
+	wrkErrors = regexp.MustCompile(
+		`(?m)^ +Socket errors: connect (\d{1,15}), read (\d{1,15}), write (\d{1,15}), timeout (\d{1,15})`,
+	)
+	wrkStatus = regexp.MustCompile(`(?m)^ +Non-2xx or 3xx responses: (\d{1,15})`)
+	wrkRate   = regexp.MustCompile(`(?m)^Requests/sec: +([0-9.]{1,20})`)
 )
 
 // parseWrk reads the output of wrk with --latency.
@@ -69,7 +75,8 @@ func parseWrk(output []byte) (*load.Report, error) {
 	maps.Copy(r.Values, map[string]float64{
 		Rate: max(0, rate-status/elapsed), "http.transfer": bytes / elapsed, Elapsed: elapsed, Bytes: bytes,
 		Requests: answers + lost, Failed: lost + status, Failed + ".status": status,
-		Time + ".mean": span(latency[1], latency[2]), Time + ".sd": span(latency[3], latency[4]), Time + ".max": span(latency[5], latency[6]),
+		Time + ".mean": span(latency[1], latency[2]), Time + ".sd": span(latency[3], latency[4]),
+		Time + ".max": span(latency[5], latency[6]),
 	})
 	for _, line := range wrkServed.FindAllSubmatch(output, -1) {
 		if p := float(line[1]); (p == 50 || p == 90 || p == 99) && answers*(100-p)/100 >= http.MinTail {
@@ -106,5 +113,7 @@ func span(text, unit []byte) float64 {
 
 // size converts a size to bytes; wrk uses powers of 1024.
 func size(text, unit []byte) float64 {
-	return float(text) * map[string]float64{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}[string(unit)]
+	return float(text) * map[string]float64{
+		"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50,
+	}[string(unit)]
 }

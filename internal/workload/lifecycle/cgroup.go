@@ -11,7 +11,9 @@ import (
 // cgroupMetrics returns the counters of the container's own cgroup.
 func cgroupMetrics() []bench.Metric {
 	counter := func(name, title, doc string) bench.Metric {
-		return bench.Metric{Name: name, Title: title, Unit: "s", Better: bench.Lower, Role: bench.Counter, Scale: bench.Difference, Doc: doc}
+		return bench.Metric{
+			Name: name, Title: title, Unit: "s", Better: bench.Lower, Role: bench.Counter, Scale: bench.Difference, Doc: doc,
+		}
 	}
 	return []bench.Metric{
 		counter("cgroup.cpu_time", "CPU time inside the container", "User and system time of the container's cgroup."),

@@ -32,7 +32,9 @@ type lane struct {
 }
 
 func newLane(trial bench.Clock, limit time.Duration) *lane {
-	return &lane{Clock: trial, limit: limit, times: map[string][]float64{}, series: map[string][]float64{}, failedAt: map[string]int{}}
+	return &lane{
+		Clock: trial, limit: limit, times: map[string][]float64{}, series: map[string][]float64{}, failedAt: map[string]int{},
+	}
 }
 
 // run takes containers through their lifecycles, one after the other.

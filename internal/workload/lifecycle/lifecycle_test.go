@@ -23,7 +23,8 @@ import (
 func measure(t *testing.T, e bench.Engine, spec bench.Spec, clock func() time.Duration, blocks int) []bench.Sample {
 	t.Helper()
 	return workloadtest.Trials{
-		Workload: lifecycle.New(), Engine: e, Spec: spec, N: blocks, Clock: clock, Trial: 10 * time.Second, Op: 2 * time.Second,
+		Workload: lifecycle.New(), Engine: e, Spec: spec, N: blocks, Clock: clock,
+		Trial: 10 * time.Second, Op: 2 * time.Second,
 	}.Run(t)
 }
 
@@ -77,7 +78,8 @@ func TestSpans(t *testing.T) {
 		if got[lifecycle.First] < 0.010 || got[lifecycle.First] > 0.030 {
 			t.Errorf("first instruction after %v s, want create (0.010) and at most start (0.020)", got[lifecycle.First])
 		}
-		if sum := got[lifecycle.First] + 0.003 + got[lifecycle.Exit] + got[lifecycle.Remove]; math.Abs(sum-got[lifecycle.Total]) > 1e-9 {
+		if sum := got[lifecycle.First] + 0.003 + got[lifecycle.Exit] +
+			got[lifecycle.Remove]; math.Abs(sum-got[lifecycle.Total]) > 1e-9 {
 			t.Errorf("first %v + run 0.003 + exit %v + remove %v = %v, but total = %v",
 				got[lifecycle.First], got[lifecycle.Exit], got[lifecycle.Remove], sum, got[lifecycle.Total])
 		}
@@ -128,21 +130,35 @@ func TestFailures(t *testing.T) {
 		{name: "attach fails", faults: fail(enginetest.OpAttach), outcome: bench.Failed, operation: "attach", reason: "no attach today"},
 		{name: "start fails", faults: fail(enginetest.OpStart), outcome: bench.Failed, operation: "start", reason: "no start today"},
 		{name: "wait fails", faults: fail(enginetest.OpWait), outcome: bench.Failed, operation: "wait", reason: "no wait today"},
-		{name: "remove fails once", faults: []enginetest.Fault{{Op: enginetest.OpRemove, Call: 1, Err: fmt.Errorf("busy")}}, outcome: bench.Failed, operation: "remove", reason: "busy"},
+		{
+			name: "remove fails once", faults: []enginetest.Fault{{Op: enginetest.OpRemove, Call: 1, Err: fmt.Errorf("busy")}},
+			outcome: bench.Failed, operation: "remove", reason: "busy",
+		},
 		{name: "create hangs", faults: hang(enginetest.OpCreate), outcome: bench.TimedOut, operation: "create", reason: "time limit of 2s"},
 		{name: "start hangs", faults: hang(enginetest.OpStart), outcome: bench.TimedOut, operation: "start", reason: "time limit of 2s"},
 		{name: "wait hangs", faults: hang(enginetest.OpWait), outcome: bench.TimedOut, operation: "wait", reason: "time limit of 2s"},
 		{name: "never ends", spec: bench.Spec{Argv: []string{"/tare-agent", "hold"}}, outcome: bench.TimedOut, operation: "wait", reason: "time limit of 2s"},
 		{name: "prints without end", spec: bench.Spec{Argv: []string{"/tare-agent", "spew"}}, outcome: bench.TimedOut, operation: "wait", reason: "time limit of 2s"},
-		{name: "ends badly", spec: bench.Spec{Argv: []string{"/tare-agent", "exit", "3"}}, outcome: bench.Failed, reason: "the process inside ended with exit status 3"},
-		{name: "something else was applied", applied: func(a *bench.Applied) { a.Network = "host" }, spec: bench.Spec{Network: "none"}, outcome: bench.Failed, operation: "inspect", reason: "asked for none, got host"},
+		{
+			name: "ends badly", spec: bench.Spec{Argv: []string{"/tare-agent", "exit", "3"}}, outcome: bench.Failed,
+			reason: "the process inside ended with exit status 3",
+		},
+		{
+			name: "something else was applied", applied: func(a *bench.Applied) {
+				a.Network = "host"
+			}, spec: bench.Spec{Network: "none"}, outcome: bench.Failed, operation: "inspect",
+			reason: "asked for none, got host",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			inSynctest(t, func(t *testing.T, clock func() time.Duration) {
-				e := enginetest.NewFake(enginetest.FakeConfig{Takes: latencies(), Now: clock, Faults: tt.faults, Applied: tt.applied})
+				e := enginetest.NewFake(enginetest.FakeConfig{
+					Takes: latencies(), Now: clock, Faults: tt.faults, Applied: tt.applied,
+				})
 				s := measure(t, e, tt.spec, clock, 1)[0]
-				if s.Outcome != tt.outcome || s.Operation != tt.operation || !strings.Contains(s.Reason, tt.reason) || s.Values != nil {
+				if s.Outcome != tt.outcome || s.Operation != tt.operation || !strings.Contains(s.Reason, tt.reason) ||
+					s.Values != nil {
 					t.Errorf("%s, operation %q, reason %q, values %v; want %s, %q, %q, none",
 						s.Outcome, s.Operation, s.Reason, s.Values, tt.outcome, tt.operation, tt.reason)
 				}
@@ -227,10 +243,13 @@ func (idleRemover) Gone(context.Context, bench.Container) error {
 // in a lane too.
 func TestIdleRemove(t *testing.T) {
 	inSynctest(t, func(t *testing.T, clock func() time.Duration) {
-		for name, w := range map[string]bench.Workload{"lifecycle": lifecycle.New(), "throughput": lifecycle.NewThroughput()} {
+		for name, w := range map[string]bench.Workload{
+			"lifecycle": lifecycle.New(), "throughput": lifecycle.NewThroughput(),
+		} {
 			e := enginetest.NewFake(enginetest.FakeConfig{Takes: latencies(), Now: clock})
 			s := runBlock(t, w, idleRemover{e}, clock, nil)
-			if s.Outcome != bench.Failed || s.Operation != "remove" || !strings.Contains(s.Reason, "it is still there") || s.Values != nil {
+			if s.Outcome != bench.Failed || s.Operation != "remove" || !strings.Contains(s.Reason, "it is still there") ||
+				s.Values != nil {
 				t.Errorf("%s: %s in %q: %q, values %v; want a failed remove", name, s.Outcome, s.Operation, s.Reason, s.Values)
 			}
 		}

@@ -19,12 +19,16 @@ import (
 )
 
 // runBlock runs one block of a workload with options on one engine.
-func runBlock(t *testing.T, w bench.Workload, e bench.Engine, clock func() time.Duration, params map[string]string) bench.Sample {
+func runBlock(
+	t *testing.T, w bench.Workload, e bench.Engine, clock func() time.Duration, params map[string]string,
+) bench.Sample {
 	t.Helper()
 	return performSpec(t, w, e, clock, params, bench.Spec{})
 }
 
-func performSpec(t *testing.T, w bench.Workload, e bench.Engine, clock func() time.Duration, params map[string]string, spec bench.Spec) bench.Sample {
+func performSpec(
+	t *testing.T, w bench.Workload, e bench.Engine, clock func() time.Duration, params map[string]string, spec bench.Spec,
+) bench.Sample {
 	t.Helper()
 	return workloadtest.Trials{
 		Workload: w, Engine: e, Spec: spec, Params: params, Clock: clock, Trial: 5 * time.Minute, Op: 2 * time.Minute,
@@ -60,7 +64,8 @@ func TestOperations(t *testing.T) {
 	inSynctest(t, func(t *testing.T, clock func() time.Duration) {
 		f := enginetest.NewFake(slow(clock))
 		w := lifecycle.New()
-		s := runBlock(t, w, f, clock, map[string]string{"operations": "create,start,pause,resume,exec,signal,pause,resume,stop,remove"})
+		s := runBlock(t, w, f, clock,
+			map[string]string{"operations": "create,start,pause,resume,exec,signal,pause,resume,stop,remove"})
 		if s.Outcome != bench.OK {
 			t.Fatalf("%s: %s", s.Outcome, s.Reason)
 		}
@@ -97,7 +102,8 @@ func TestLackingOperation(t *testing.T) {
 	inSynctest(t, func(t *testing.T, clock func() time.Duration) {
 		for _, op := range []string{"pause,resume", "exec", "signal", "checkpoint,restore"} {
 			f := enginetest.NewFake(slow(clock))
-			s := runBlock(t, lifecycle.New(), bareEngine{f}, clock, map[string]string{"operations": "create,start," + op + ",remove"})
+			s := runBlock(t, lifecycle.New(), bareEngine{f}, clock,
+				map[string]string{"operations": "create,start," + op + ",remove"})
 			word, _, _ := strings.Cut(op, ",")
 			if s.Outcome != bench.Unsupported || !strings.Contains(s.Reason, word) || s.Values != nil {
 				t.Errorf("%s: %s %q, want unsupported and the name of the operation", op, s.Outcome, s.Reason)
@@ -121,7 +127,8 @@ func TestStubbornProcess(t *testing.T) {
 			w := lifecycle.New()
 			p := map[string]string{"operations": "create,start,stop,remove", "grace": "3s"}
 			s := performSpec(t, w, wrap(f), clock, p, bench.Spec{Argv: []string{"/tare-agent", "stubborn"}})
-			if s.Outcome != bench.Failed || s.Operation != lifecycle.Stop || !strings.Contains(s.Reason, "ignored SIGTERM") || s.Values != nil {
+			if s.Outcome != bench.Failed || s.Operation != lifecycle.Stop || !strings.Contains(s.Reason, "ignored SIGTERM") ||
+				s.Values != nil {
 				t.Errorf("%s: %s in %q: %q, want a failed stop", name, s.Outcome, s.Operation, s.Reason)
 			}
 			if f.Live() != 0 {
@@ -246,7 +253,8 @@ func TestEndedBeforeItWasEnded(t *testing.T) {
 					inSynctest(t, func(t *testing.T, clock func() time.Duration) {
 						config := slow(clock)
 						config.Takes[enginetest.OpRun] = time.Millisecond
-						s := performSpec(t, w, engine(enginetest.NewFake(config)), clock, map[string]string{"operations": "create,start," + end + ",remove"}, ends)
+						s := performSpec(t, w, engine(enginetest.NewFake(config)), clock,
+							map[string]string{"operations": "create,start," + end + ",remove"}, ends)
 						if s.Outcome != bench.OK || !slices.Contains(s.Notes, lifecycle.NoteEndedEarly) {
 							t.Fatalf("%s: %q, notes %q", s.Outcome, s.Reason, s.Notes)
 						}

@@ -53,7 +53,9 @@ func newLifecycleRun(ctx context.Context, t bench.Task) (*lifecycleRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lifecycleRun{engine: t.Engine, spec: t.Spec, sequence: s, grace: grace, marks: runsAgent(t.Spec), values: map[string]float64{}}
+	l := &lifecycleRun{
+		engine: t.Engine, spec: t.Spec, sequence: s, grace: grace, marks: runsAgent(t.Spec), values: map[string]float64{},
+	}
 	if l.argv = strings.Split(t.Params["exec"], ","); t.Params["exec"] == "" {
 		l.argv = []string{agent.Path, "exit", "0"}
 		if s.has(Exec) && t.Spec.Image != "" && t.Spec.Image != bench.AgentImage {
@@ -179,7 +181,9 @@ func (l *lifecycleRun) wait(ctx context.Context) error {
 }
 
 // by is an operation that is one call of an engine which can do it.
-func by[E any](name string, do func(e E, ctx context.Context, c bench.Container) error) func(*lifecycleRun, context.Context) error {
+func by[E any](
+	name string, do func(e E, ctx context.Context, c bench.Container) error,
+) func(*lifecycleRun, context.Context) error {
 	return func(l *lifecycleRun, ctx context.Context) error {
 		e, _ := bench.As[E](l.engine)
 		return l.timed(name, func() error { return do(e, ctx, l.container) })

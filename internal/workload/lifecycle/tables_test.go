@@ -19,32 +19,44 @@ func lanes() *bench.Run {
 	run := storetest.Example("lanes", 0)
 	h := &run.Header
 	h.Plan.Workload, h.Plan.Warmup = "throughput", 1
-	h.Plan.Factors = []bench.Factor{{Name: "engine"}, {Name: "concurrency", Condition: true}, {Name: "network", Condition: true}}
+	h.Plan.Factors = []bench.Factor{
+		{Name: "engine"}, {Name: "concurrency", Condition: true}, {Name: "network", Condition: true},
+	}
 	cell := func(name, lanes, network string) bench.Cell {
 		return bench.Cell{
-			Name: name, Engine: name, Condition: "concurrency=" + lanes + ",network=" + network, Params: map[string]string{"concurrency": lanes, "iterations": "7"},
-			Levels: []bench.Label{{Key: "engine", Value: name}, {Key: "concurrency", Value: lanes}, {Key: "network", Value: network}},
+			Name: name, Engine: name, Condition: "concurrency=" + lanes + ",network=" + network,
+			Params: map[string]string{"concurrency": lanes, "iterations": "7"},
+			Levels: []bench.Label{
+				{Key: "engine", Value: name}, {Key: "concurrency", Value: lanes}, {Key: "network", Value: network},
+			},
 		}
 	}
-	h.Plan.Cells = []bench.Cell{cell("docker", "1", "none"), cell("docker", "1", "none"), cell("docker", "3", "none"), cell("runc\n\x1b", "1", "host")}
+	h.Plan.Cells = []bench.Cell{
+		cell("docker", "1", "none"), cell("docker", "1", "none"), cell("docker", "3", "none"),
+		cell("runc\n\x1b", "1", "host"),
+	}
 	h.Plan.Cells[1].Control = true
 	h.Metrics = []bench.Metric{{Name: "rate", Unit: "1/s", Better: bench.Higher, Role: bench.Primary, Scale: bench.Ratio}}
 	add := func(block, cell int, rate float64, series ...bench.Series) {
 		run.Samples = append(run.Samples, bench.Sample{
-			Trial: bench.Trial{Seq: len(run.Samples), Block: block, Cell: cell}, Outcome: bench.OK, Values: []float64{rate}, Series: series,
+			Trial: bench.Trial{Seq: len(run.Samples), Block: block, Cell: cell}, Outcome: bench.OK,
+			Values: []float64{rate}, Series: series,
 		})
 	}
 	one := func(metric string, values ...float64) bench.Series {
 		return bench.Series{Metric: metric, Values: values}
 	}
 	add(-1, 0, 1000, one("create", 9), one("start", 9))
-	add(0, 0, 4, one("create", 0.001, 0.002), one("start", 0.010, 0.020), one("kill", 0.5, 0.5), one("total", 9), one("exec", 9), one("errors.start", 2))
-	add(1, 0, 6, one("create", 0.003), one("start", 0.030), one("errors.kill", 1), one("errors.start", 1), one("kill", 0.25))
+	add(0, 0, 4, one("create", 0.001, 0.002), one("start", 0.010, 0.020), one("kill", 0.5, 0.5), one("total", 9),
+		one("exec", 9), one("errors.start", 2))
+	add(1, 0, 6, one("create", 0.003), one("start", 0.030), one("errors.kill", 1),
+		one("errors.start", 1), one("kill", 0.25))
 	add(2, 0, 10, one("errors.pause", 15), one("wait", 0.012))
 	add(0, 1, 1000, one("create", 9), one("start", 9))
 	add(0, 2, 7.5)
 	run.Samples = append(run.Samples, bench.Sample{
-		Trial: bench.Trial{Seq: len(run.Samples), Block: 0, Cell: 3}, Outcome: bench.Failed, Operation: "create", Reason: "lost",
+		Trial: bench.Trial{Seq: len(run.Samples), Block: 0, Cell: 3}, Outcome: bench.Failed,
+		Operation: "create", Reason: "lost",
 	})
 	h.Schedule = nil
 	return run

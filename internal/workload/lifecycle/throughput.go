@@ -45,7 +45,8 @@ func percentileName(metric string, p float64) string {
 
 func (throughput) Metrics() []bench.Metric {
 	all := []bench.Metric{{
-		Name: Rate, Title: "containers per second", Unit: "1/s", Better: bench.Higher, Role: bench.Primary, Scale: bench.Ratio,
+		Name: Rate, Title: "containers per second", Unit: "1/s", Better: bench.Higher,
+		Role: bench.Primary, Scale: bench.Ratio,
 		Doc: "Containers that completed all operations, divided by the time from the beginning of the first to the " +
 			"end of the last. It does not include the preparation of bundles and images. It includes the check, " +
 			"before a stop, whether a foreign program still runs.",
@@ -53,14 +54,16 @@ func (throughput) Metrics() []bench.Metric {
 		Name: Errors, Title: "failed containers", Unit: "1", Better: bench.Lower, Role: bench.Detail, Scale: bench.Difference,
 		Doc: "Containers with a failed operation. No other number includes their times.",
 	}}
-	total := secondsMetric(Total, "full lifecycle", bench.Detail, bench.Difference, "Sum of all operations on one container.")
+	total := secondsMetric(Total, "full lifecycle", bench.Detail, bench.Difference,
+		"Sum of all operations on one container.")
 	for _, m := range append([]bench.Metric{total}, operationMetrics()...) {
 		if m.Name == Exit {
 			continue // the output of the process inside is not read
 		}
 		for _, p := range percentiles() {
 			all = append(all, bench.Metric{
-				Name: percentileName(m.Name, p), Title: fmt.Sprintf("%s, p%g", m.Title, p*100), Unit: m.Unit, Better: m.Better, Role: bench.Detail, Scale: bench.Difference,
+				Name: percentileName(m.Name, p), Title: fmt.Sprintf("%s, p%g", m.Title, p*100), Unit: m.Unit, Better: m.Better,
+				Role: bench.Detail, Scale: bench.Difference,
 				Doc: fmt.Sprintf(
 					"%s Percentile %g over the containers of a trial, if at least 10 lie beyond it.",
 					m.Doc, p*100),

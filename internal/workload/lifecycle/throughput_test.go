@@ -69,7 +69,9 @@ func TestThroughputCountsWhereItFailed(t *testing.T) {
 		}
 		delete(got, "wait")
 		delete(got, "total")
-		want := map[string][]float64{"create": {10, 10, 10}, "start": {20, 20, 20}, "remove": {80, 80, 80}, "errors.start": {1}, "errors.remove": {1}}
+		want := map[string][]float64{
+			"create": {10, 10, 10}, "start": {20, 20, 20}, "remove": {80, 80, 80}, "errors.start": {1}, "errors.remove": {1},
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("series (-want +got):\n%s", diff)
 		}
@@ -176,10 +178,12 @@ func TestThroughputEveryOperationHangs(t *testing.T) {
 			inSynctest(t, func(t *testing.T, clock func() time.Duration) {
 				config := slow(clock)
 				for _, call := range calls {
-					config.Faults = append(config.Faults, enginetest.Fault{Op: enginetest.OpStart, Call: call, Delay: enginetest.Forever})
+					config.Faults = append(config.Faults,
+						enginetest.Fault{Op: enginetest.OpStart, Call: call, Delay: enginetest.Forever})
 				}
 				s := runBlock(t, lifecycle.NewThroughput(), enginetest.NewFake(config), clock, map[string]string{"iterations": "2"})
-				if s.Outcome != bench.TimedOut || s.Operation != "start" || s.Reason != "start: the operation reached its time limit of 2m0s" {
+				if s.Outcome != bench.TimedOut || s.Operation != "start" ||
+					s.Reason != "start: the operation reached its time limit of 2m0s" {
 					t.Errorf("%s in %q: %s", s.Outcome, s.Operation, s.Reason)
 				}
 			})

@@ -50,7 +50,9 @@ func (workload) Metrics() []bench.Metric {
 }
 
 func bandwidth(name, title string, role bench.Role, doc string) bench.Metric {
-	return bench.Metric{Name: name, Title: title, Unit: "B/s", Better: bench.Higher, Role: role, Scale: bench.Ratio, Doc: doc}
+	return bench.Metric{
+		Name: name, Title: title, Unit: "B/s", Better: bench.Higher, Role: role, Scale: bench.Ratio, Doc: doc,
+	}
 }
 
 func latency(name, title string, role bench.Role, doc string) bench.Metric {
@@ -70,8 +72,11 @@ func (workload) Params() []bench.Param {
 			"or all: one for each available CPU; latency uses one"},
 		{Name: "pages", Default: memory.Normal, Valid: validBy("pages"), Doc: "normal, transparent (huge pages " +
 			"made by the kernel) or huge (reserved huge pages)"},
-		{Name: "tool", Default: "", Valid: bench.OneOf("", sysbench.Name), Doc: "sysbench: use the host's sysbench, packed into an " +
-			"image; it measures only memory.read and memory.write, so also set --primary memory.read,memory.write"},
+		{
+			Name: "tool", Default: "", Valid: bench.OneOf("", sysbench.Name),
+			Doc: "sysbench: use the host's sysbench, packed into an " +
+				"image; it measures only memory.read and memory.write, so also set --primary memory.read,memory.write",
+		},
 		{Name: "block", Default: "1MiB", Valid: validBytes, Doc: "block size of sysbench"},
 		{Name: "total", Default: "10GiB", Valid: validBytes, Doc: "bytes that sysbench reads, and bytes that it " +
 			"writes"},

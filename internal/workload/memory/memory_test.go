@@ -64,7 +64,10 @@ func TestLoad(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", e.Name(), err)
 		}
-		for _, name := range []string{"memory.copy", "memory.latency", "memory.read", "memory.write", "memory.triad", "memory.latency.16KiB", "memory.latency.1MiB"} {
+		for _, name := range []string{
+			"memory.copy", "memory.latency", "memory.read", "memory.write", "memory.triad",
+			"memory.latency.16KiB", "memory.latency.1MiB",
+		} {
 			if m.Values[name] <= 0 {
 				t.Errorf("%s: %s = %v", e.Name(), name, m.Values[name])
 			}
@@ -105,13 +108,18 @@ func TestSysbenchRate(t *testing.T) {
 	if got, ok := sysbenchRate(text); got != 13908.28*(1<<20) || !ok {
 		t.Errorf("%v, %t", got, ok)
 	}
-	for _, bad := range []string{"", "1024.00 MB transferred (1.5 MB/sec)", "1.00 MiB transferred (0.00 MiB/sec)", "1.00 MiB transferred (inf MiB/sec)", "1.00 MiB transferred (1 MiB/sec"} {
+	for _, bad := range []string{
+		"", "1024.00 MB transferred (1.5 MB/sec)", "1.00 MiB transferred (0.00 MiB/sec)",
+		"1.00 MiB transferred (inf MiB/sec)", "1.00 MiB transferred (1 MiB/sec",
+	} {
 		if got, ok := sysbenchRate([]byte(bad)); ok {
 			t.Errorf("%q is %v", bad, got)
 		}
 	}
 	job := sysbenchJobs(task(nil, bench.Spec{}))[0]
-	if want := "sysbench memory --memory-oper=read --memory-scope=global --memory-access-mode=seq --memory-block-size=1048576 --memory-total-size=10737418240 --threads=1 --time=3600 run"; strings.Join(job.Spec.Argv, " ") != want {
+	if want := "sysbench memory --memory-oper=read --memory-scope=global --memory-access-mode=seq " +
+		"--memory-block-size=1048576 --memory-total-size=10737418240 --threads=1 " +
+		"--time=3600 run"; strings.Join(job.Spec.Argv, " ") != want {
 		t.Errorf("argv %q, want %q", job.Spec.Argv, want)
 	}
 }
@@ -134,11 +142,14 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s: %v, want ErrUnsupported", name, err)
 		}
 	}
-	if err := New().Check(t.Context(), task(nil, bench.Spec{}, "size", "1MiB", "threads", "8")); err == nil || !strings.Contains(err.Error(), "8 threads") {
+	if err := New().Check(t.Context(), task(nil, bench.Spec{}, "size", "1MiB", "threads", "8")); err == nil ||
+		!strings.Contains(err.Error(), "8 threads") {
 		t.Errorf("too little for eight threads: %v", err)
 	}
 	t.Setenv("PATH", t.TempDir())
-	if err := New().Check(t.Context(), task(nil, bench.Spec{}, "tool", "sysbench")); !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), "package sysbench") {
+	if err := New().Check(t.Context(),
+		task(nil, bench.Spec{}, "tool", "sysbench")); !errors.Is(err, bench.ErrUnsupported) ||
+		!strings.Contains(err.Error(), "package sysbench") {
 		t.Errorf("without sysbench: %v", err)
 	}
 }
@@ -157,7 +168,9 @@ func TestParams(t *testing.T) {
 }
 
 func TestSizeFor(t *testing.T) {
-	for cache, want := range map[int64]int64{0: 64 << 20, 1 << 20: 64 << 20, 32 << 20: 128 << 20, 33 << 20: 256 << 20, 1 << 40: 1 << 30} {
+	for cache, want := range map[int64]int64{
+		0: 64 << 20, 1 << 20: 64 << 20, 32 << 20: 128 << 20, 33 << 20: 256 << 20, 1 << 40: 1 << 30,
+	} {
 		if got := arraySize(cache); got != want {
 			t.Errorf("with a cache of %d bytes %d, want %d", cache, got, want)
 		}

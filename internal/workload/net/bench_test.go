@@ -15,7 +15,10 @@ const rounds = 10
 
 // beside measures with tare's own load and with a tool, alternately and on the
 // same CPUs, and reports the medians of the ratios.
-func beside(b *testing.B, w bench.Workload, e bench.Engine, spec bench.Spec, tool string, given map[string]string, metrics ...string) {
+func beside(
+	b *testing.B, w bench.Workload, e bench.Engine, spec bench.Spec, tool string, given map[string]string,
+	metrics ...string,
+) {
 	b.Helper()
 	needTool(b, tool)
 	ratios := map[string][]float64{}
@@ -87,11 +90,13 @@ func open(b *testing.B, network string) bench.Engine {
 func BenchmarkBesideIperf(b *testing.B) {
 	for name, spec := range networks() {
 		b.Run("tcp-"+name, func(b *testing.B) {
-			beside(b, net.NewThroughput(testToken), open(b, name), spec, "iperf3", map[string]string{"time": "1s", "warmup": "100ms"}, "throughput.rate")
+			beside(b, net.NewThroughput(testToken), open(b, name), spec, "iperf3",
+				map[string]string{"time": "1s", "warmup": "100ms"}, "throughput.rate")
 		})
 	}
 	b.Run("udp-loopback", func(b *testing.B) {
 		given := map[string]string{"protocol": "udp", "time": "1s", "warmup": "100ms"}
-		beside(b, net.NewThroughput(testToken), localtest.Native(b), bench.Spec{Network: "host"}, "iperf3", given, "throughput.rate")
+		beside(b, net.NewThroughput(testToken), localtest.Native(b), bench.Spec{Network: "host"}, "iperf3",
+			given, "throughput.rate")
 	})
 }

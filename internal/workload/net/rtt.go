@@ -42,7 +42,8 @@ func (rtt) Metrics() []bench.Metric {
 		m("rtt.max", "round trip, max", "Maximum", bench.Detail),
 		m("rtt.mean", "round trip, mean", "Mean", bench.Detail),
 		{
-			Name: "rtt.lost", Title: "lost requests", Unit: "1", Better: bench.Lower, Role: bench.Detail, Scale: bench.Difference,
+			Name: "rtt.lost", Title: "lost requests", Unit: "1", Better: bench.Lower,
+			Role: bench.Detail, Scale: bench.Difference,
 			Doc: "Datagrams of a trial whose answer did not come in time. No other number includes them.",
 		},
 	}, supervise.Counters()...)

@@ -44,7 +44,9 @@ func params(w bench.Workload, given map[string]string) map[string]string {
 // measure runs two trials of one cell, with plain processes for clients.
 func measure(t testing.TB, w bench.Workload, e bench.Engine, spec bench.Spec, given map[string]string) []bench.Sample {
 	t.Helper()
-	return workloadtest.Trials{Workload: w, Engine: e, Client: localtest.Native(t), Spec: spec, Params: params(w, given), N: 2}.Run(t)
+	return workloadtest.Trials{
+		Workload: w, Engine: e, Client: localtest.Native(t), Spec: spec, Params: params(w, given), N: 2,
+	}.Run(t)
 }
 
 // value is a metric of a sample, which must have it.
@@ -103,7 +105,8 @@ func TestNative(t *testing.T) {
 				t.Errorf("%s: path (-want +got):\n%s", protocol, diff)
 			}
 		}
-		complete(t, net.NewThroughput(testToken), measure(t, net.NewThroughput(testToken), e, bench.Spec{Network: "host"}, given), rates...)
+		complete(t, net.NewThroughput(testToken),
+			measure(t, net.NewThroughput(testToken), e, bench.Spec{Network: "host"}, given), rates...)
 	}
 }
 
@@ -123,7 +126,8 @@ func TestDocker(t *testing.T) {
 			if name == "whatever is usual" && trips[0].Applied.Network != "bridge" {
 				t.Errorf("its usual network is %q", trips[0].Applied.Network)
 			}
-			complete(t, net.NewThroughput(testToken), measure(t, net.NewThroughput(testToken), e, spec, map[string]string{"protocol": "udp"}), rates...)
+			complete(t, net.NewThroughput(testToken),
+				measure(t, net.NewThroughput(testToken), e, spec, map[string]string{"protocol": "udp"}), rates...)
 		})
 	}
 }
@@ -141,7 +145,8 @@ func needTool(t testing.TB, name string) {
 func TestSockperf(t *testing.T) {
 	needTool(t, "sockperf")
 	for _, protocol := range []string{"udp", "tcp"} {
-		complete(t, net.NewRTT(testToken), measure(t, net.NewRTT(testToken), localtest.Native(t), bench.Spec{}, map[string]string{"tool": "sockperf", "protocol": protocol}), "rtt.p50", "rtt.p90", "rtt.max", "rtt.mean")
+		complete(t, net.NewRTT(testToken), measure(t, net.NewRTT(testToken), localtest.Native(t), bench.Spec{},
+			map[string]string{"tool": "sockperf", "protocol": protocol}), "rtt.p50", "rtt.p90", "rtt.max", "rtt.mean")
 	}
 }
 
@@ -152,7 +157,8 @@ func TestIperf(t *testing.T) {
 		{"protocol": "udp", "direction": "down", "rate": "1000000"},
 	} {
 		given["tool"] = "iperf3"
-		complete(t, net.NewThroughput(testToken), measure(t, net.NewThroughput(testToken), localtest.Native(t), bench.Spec{}, given), rates...)
+		complete(t, net.NewThroughput(testToken),
+			measure(t, net.NewThroughput(testToken), localtest.Native(t), bench.Spec{}, given), rates...)
 	}
 }
 
@@ -162,8 +168,11 @@ func TestToolsInDocker(t *testing.T) {
 	needTool(t, "iperf3")
 	e := localtest.Docker(t)
 	spec := bench.Spec{Network: "bridge", Reach: bench.ReachPublished}
-	complete(t, net.NewRTT(testToken), measure(t, net.NewRTT(testToken), e, spec, map[string]string{"tool": "sockperf"}), "rtt.p50")
-	complete(t, net.NewThroughput(testToken), measure(t, net.NewThroughput(testToken), e, spec, map[string]string{"tool": "iperf3", "protocol": "udp", "rate": "1000000"}), rates...)
+	complete(t, net.NewRTT(testToken), measure(t, net.NewRTT(testToken), e, spec, map[string]string{"tool": "sockperf"}),
+		"rtt.p50")
+	complete(t, net.NewThroughput(testToken),
+		measure(t, net.NewThroughput(testToken), e, spec,
+			map[string]string{"tool": "iperf3", "protocol": "udp", "rate": "1000000"}), rates...)
 }
 
 // A serverKiller kills each server that it makes, once that is busy with a client.
@@ -192,7 +201,8 @@ func (k serverKiller) kill(ctx context.Context, c bench.Container) {
 func TestServerThatIsKilled(t *testing.T) {
 	for _, given := range []map[string]string{{"pings": "1000000000"}, {"pings": "1000000000", "protocol": "tcp"}} {
 		s := measure(t, net.NewRTT(testToken), serverKiller{localtest.Native(t)}, bench.Spec{}, given)[0]
-		if s.Outcome != bench.Failed || !strings.Contains(s.Reason, "the server is gone") || !strings.Contains(s.Reason, "killed by signal 9") {
+		if s.Outcome != bench.Failed || !strings.Contains(s.Reason, "the server is gone") ||
+			!strings.Contains(s.Reason, "killed by signal 9") {
 			t.Errorf("%v: %s: %s", given, s.Outcome, s.Reason)
 		}
 	}
@@ -222,7 +232,8 @@ func TestCheck(t *testing.T) {
 		"no knee":      {net.NewThroughput(testToken), e, bench.Spec{}, map[string]string{"tool": "iperf3", "knee": "yes"}, "iperf3 does not know knee"},
 	} {
 		err := test.w.Check(t.Context(), bench.Task{Engine: test.engine, Spec: test.spec, Params: params(test.w, test.given)})
-		if test.says == "" && err != nil || test.says != "" && (!errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), test.says)) {
+		if test.says == "" && err != nil ||
+			test.says != "" && (!errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), test.says)) {
 			t.Errorf("%s: %v, want %q", name, err, test.says)
 		}
 	}

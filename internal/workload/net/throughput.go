@@ -55,7 +55,9 @@ func (throughput) Params() []bench.Param {
 		{Name: "streams", Default: "1", Valid: between(1, 64), Doc: "number of streams in each direction"},
 		{Name: "direction", Default: "up", Valid: bench.OneOf("up", "down", "both"), Doc: "up: from the client to " +
 			"the container; down: from the container to the client; both: both at once"},
-		{Name: "time", Default: "1s", Valid: durationBetween(10*time.Millisecond, time.Hour), Doc: "measured time of a trial"},
+		{
+			Name: "time", Default: "1s", Valid: durationBetween(10*time.Millisecond, time.Hour), Doc: "measured time of a trial",
+		},
 		{Name: "warmup", Default: "200ms", Valid: durationBetween(0, time.Minute), Doc: "how long data flow before the " +
 			"measured time"},
 		{Name: "size", Default: "", Valid: allowEmpty(between(24, 1<<20)), Doc: "bytes of one write or one datagram; " +
@@ -94,7 +96,8 @@ func (w throughput) Setup(ctx context.Context, t bench.Task) (bench.Fixture, err
 	if tool := throughputTool(t.Params); tool != nil {
 		return s, tool.server(s)
 	}
-	options := selectParams(t.Params, "protocol", "streams", "direction", "time", "warmup", "size", "rate", "batch", "knee", "pin")
+	options := selectParams(t.Params, "protocol", "streams", "direction", "time", "warmup", "size",
+		"rate", "batch", "knee", "pin")
 	return s.jobs(w.token, w.Name(), t.Params["protocol"], options), nil
 }
 

@@ -42,11 +42,13 @@ func TestParseIperf(t *testing.T) {
 		want      map[string]float64
 	}{
 		"iperf3-3.12-tcp.json": {false, map[string]float64{
-			"throughput.rate": 1061027840 / 1.002671, "throughput.client_cpu": 28.44249014123829 / 100, "throughput.server_cpu": 29.687178985959655 / 100,
+			"throughput.rate": 1061027840 / 1.002671, "throughput.client_cpu": 28.44249014123829 / 100,
+			"throughput.server_cpu": 29.687178985959655 / 100,
 		}},
 		"iperf3-3.12-udp-both.json": {true, map[string]float64{
 			"throughput.rate": 685440/1.020273 + 671040/1.020273, "throughput.offered": 39067200/1.00488 + 57312000/1.00488,
-			"throughput.loss": (26172.0 + 38651) / (26648 + 39117), "throughput.jitter": (0.5113845060193075 + 0.661879150023524) / 2 / 1000,
+			"throughput.loss":       (26172.0 + 38651) / (26648 + 39117),
+			"throughput.jitter":     (0.5113845060193075 + 0.661879150023524) / 2 / 1000,
 			"throughput.client_cpu": 14.691767853366578 / 100, "throughput.server_cpu": 24.03502925638789 / 100,
 		}},
 	} {
@@ -144,7 +146,8 @@ func TestUnknownOptions(t *testing.T) {
 		}
 		params[test.given] = "other"
 		err := test.tool.usable(test.w.Params(), params)
-		if !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), test.tool.Name+" does not know "+test.given) {
+		if !errors.Is(err, bench.ErrUnsupported) ||
+			!strings.Contains(err.Error(), test.tool.Name+" does not know "+test.given) {
 			t.Errorf("%s with %s: %v", test.tool.Name, test.given, err)
 		}
 	}

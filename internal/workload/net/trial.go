@@ -57,7 +57,9 @@ func (v *trial) addresses(ctx context.Context, protocols ...string) ([]netip.Add
 }
 
 // runClient runs a client until it has reported.
-func (v *trial) runClient(ctx context.Context, argv []string, answer func(context.Context, *supervise.Process) error) error {
+func (v *trial) runClient(
+	ctx context.Context, argv []string, answer func(context.Context, *supervise.Process) error,
+) error {
 	spec := v.clientSpec
 	spec.Argv = argv
 	client, err := supervise.Start(ctx, v.client, spec, v.meter, "client")
@@ -95,13 +97,14 @@ func (v *trial) measure(ctx context.Context, name, protocol string, options map[
 	if protocol == "tcp" {
 		options["addr"], options["udp"] = options["udp"], options["addr"]
 	}
-	return v.runClient(ctx, supervise.Loads(supervise.LoadOf(name, options)), func(ctx context.Context, client *supervise.Process) error {
-		reports, err := client.Reports(ctx, 1)
-		if err == nil {
-			v.record(reports[0])
-		}
-		return err
-	})
+	return v.runClient(ctx, supervise.Loads(supervise.LoadOf(name, options)),
+		func(ctx context.Context, client *supervise.Process) error {
+			reports, err := client.Reports(ctx, 1)
+			if err == nil {
+				v.record(reports[0])
+			}
+			return err
+		})
 }
 
 // record hands a report to the meter.

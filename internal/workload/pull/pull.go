@@ -58,14 +58,16 @@ func (workload) Metrics() []bench.Metric {
 			"Pull, create, and start until the first instruction of the process inside, by its own mark; with another "+
 				"image than tare's until start returns or, with option ready, until the service is ready. Time "+
 				"between the calls does not count."),
-		m(Ask, "until the first request", bench.Detail, "From the call that pulls the image to the first request for it at the registry."),
+		m(Ask, "until the first request", bench.Detail,
+			"From the call that pulls the image to the first request for it at the registry."),
 		m(Download, "download", bench.Detail,
 			"From the first request at the registry until the registry has handed the last byte of a layer to "+
 				"the kernel."),
 		m(Unpack, "unpack", bench.Detail,
 			"The rest of the pull after that last byte. Unpacking during the download counts as download."),
 		m(Create, "create after the pull", bench.Detail, "From the call that creates the container to its return."),
-		m(Start, "start after the pull", bench.Detail, "From the call that starts the container to the end of the cold start."),
+		m(Start, "start after the pull", bench.Detail,
+			"From the call that starts the container to the end of the cold start."),
 		{
 			Name: Bytes, Title: "bytes pulled", Unit: "B", Better: bench.Lower, Role: bench.Detail, Scale: bench.Ratio,
 			Doc: "Bytes of layers, configuration and manifests that the registry sent, without headers.",
@@ -112,7 +114,10 @@ func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error
 	if err != nil {
 		return nil, err
 	}
-	s := &fixture{task: t, ready: o.ready, spec: o.ready.Publish(t.Spec), digest: img.Digest(), name: bench.PullRepository(t.Run, t.Engine.Name())}
+	s := &fixture{
+		task: t, ready: o.ready, spec: o.ready.Publish(t.Spec), digest: img.Digest(),
+		name: bench.PullRepository(t.Run, t.Engine.Name()),
+	}
 	if o.ready.IsNone() && runsAgent(t.Spec) {
 		s.marks, s.spec.Argv = true, []string{agent.Path, "mark", "hold"}
 	}

@@ -170,7 +170,8 @@ func TestFailures(t *testing.T) {
 			e := newFetcher()
 			test.change(e)
 			s := workloadtest.Trials{Workload: workload([]byte("x")), Engine: e, Params: small()}.Run(t)[0]
-			if s.Outcome != bench.Failed || s.Operation != test.operation || !strings.Contains(s.Reason, test.says) || len(e.evicted) == 0 || e.Live() > 0 {
+			if s.Outcome != bench.Failed || s.Operation != test.operation || !strings.Contains(s.Reason, test.says) ||
+				len(e.evicted) == 0 || e.Live() > 0 {
 				t.Errorf("%s in %q: %s; evicted %q, %d containers left", s.Outcome, s.Operation, s.Reason, e.evicted, e.Live())
 			}
 		})
@@ -183,7 +184,9 @@ func TestUnsupported(t *testing.T) {
 	if !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), "use docker, podman, containerd or cri") {
 		t.Errorf("Check of an engine that pulls nothing: %v", err)
 	}
-	s := workloadtest.Trials{Workload: w, Engine: newFetcher(), Spec: bench.Spec{Image: "debian:12"}, Params: small()}.Run(t)[0]
+	s := workloadtest.Trials{
+		Workload: w, Engine: newFetcher(), Spec: bench.Spec{Image: "debian:12"}, Params: small(),
+	}.Run(t)[0]
 	if s.Outcome != bench.Unsupported || !strings.Contains(s.Reason, "cannot export images") {
 		t.Errorf("an image of the engine's own: %s: %s", s.Outcome, s.Reason)
 	}
@@ -217,7 +220,9 @@ func TestParams(t *testing.T) {
 func TestEngines(t *testing.T) {
 	binary := imagetest.Agent(t)
 	w := workload(binary)
-	for name, snapshotters := range map[string][]string{"docker": {""}, "podman": {""}, "containerd": {"overlayfs", "native"}} {
+	for name, snapshotters := range map[string][]string{
+		"docker": {""}, "podman": {""}, "containerd": {"overlayfs", "native"},
+	} {
 		for _, snapshotter := range snapshotters {
 			t.Run(strings.Trim(name+" "+snapshotter, " "), func(t *testing.T) {
 				s := enginetest.NewEnv(t, imagetest.Library(t))
@@ -228,7 +233,9 @@ func TestEngines(t *testing.T) {
 				}[name]
 				enginetest.Use(t, e)
 				spec := bench.Spec{Snapshotter: snapshotter}
-				for _, given := range []map[string]string{small("bandwidth", "4MiB"), small("ready", "log", "text", "^ready$", "layers", "0")} {
+				for _, given := range []map[string]string{
+					small("bandwidth", "4MiB"), small("ready", "log", "text", "^ready$", "layers", "0"),
+				} {
 					if given["ready"] != "" {
 						spec.Argv = []string{agent.Path, "hold"}
 					}
@@ -237,7 +244,8 @@ func TestEngines(t *testing.T) {
 					if sample.Outcome != bench.OK || v[pull.Cold] <= v[pull.Total] || v[pull.Total] <= 0 {
 						t.Fatalf("%v: %s: %s; %v", given, sample.Outcome, sample.Reason, v)
 					}
-					if least := v[pull.Bytes] / (4 << 20) * 0.95; given["bandwidth"] != "" && v[pull.Download] < least { // manifests pass free
+					// manifests pass free
+					if least := v[pull.Bytes] / (4 << 20) * 0.95; given["bandwidth"] != "" && v[pull.Download] < least {
 						t.Errorf("%v s of download for %v bytes at 4 MiB/s, want at least %v", v[pull.Download], v[pull.Bytes], least)
 					}
 					t.Logf("%v", v)

@@ -86,7 +86,9 @@ func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error
 const ownPort = 4811
 
 // completeFromImage fills in, from the image, what the options leave open.
-func (w workload) completeFromImage(ctx context.Context, t bench.Task, c ready.Condition) (ready.Condition, []string, error) {
+func (w workload) completeFromImage(
+	ctx context.Context, t bench.Task, c ready.Condition,
+) (ready.Condition, []string, error) {
 	if len(t.Spec.Argv) == 0 && (t.Spec.Image == "" || t.Spec.Image == bench.AgentImage) {
 		return agentService(t, c)
 	}

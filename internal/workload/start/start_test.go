@@ -55,7 +55,9 @@ func run(t *testing.T, e bench.Engine, spec bench.Spec, given map[string]string)
 // Tare's own service is ready in every way, with and without a daemon; other
 // engines are seen by a port and by a health check.
 func TestReady(t *testing.T) {
-	ways := []map[string]string{{}, {"ready": "http"}, {"ready": "log", "text": "^listening on port [0-9]+$"}, {"ready": "health"}}
+	ways := []map[string]string{
+		{}, {"ready": "http"}, {"ready": "log", "text": "^listening on port [0-9]+$"}, {"ready": "health"},
+	}
 	for _, name := range []string{"native", "floor", "docker", "podman", "containerd"} {
 		t.Run(name, func(t *testing.T) {
 			e := use(t, name)
@@ -68,7 +70,8 @@ func TestReady(t *testing.T) {
 					t.Errorf("%v: %s: %s; %v", given, s.Outcome, s.Reason, v)
 				}
 				_, port := v[start.Port]
-				if connects := given["ready"] == "" || given["ready"] == "http"; port != connects || v[start.Port] > v[start.Ready] {
+				if connects := given["ready"] == "" || given["ready"] == "http"; port != connects ||
+					v[start.Port] > v[start.Ready] {
 					t.Errorf("%v: %v", given, v)
 				}
 				if s.Outcome == bench.OK && (s.Applied == nil || s.Applied.Image == "") {
@@ -82,7 +85,9 @@ func TestReady(t *testing.T) {
 // A published port is accepted by a program before the service, which is not it.
 func TestPublished(t *testing.T) {
 	const delay = 300 * time.Millisecond
-	spec := bench.Spec{Network: "bridge", Reach: bench.ReachPublished, Argv: []string{agent.Path, "serve", "80", delay.String()}}
+	spec := bench.Spec{
+		Network: "bridge", Reach: bench.ReachPublished, Argv: []string{agent.Path, "serve", "80", delay.String()},
+	}
 	s, v := run(t, use(t, "docker"), spec, map[string]string{"port": "80"})
 	if s.Outcome != bench.OK || v[start.Ready] < delay.Seconds() {
 		t.Errorf("%s: %s; %v; want at least %v", s.Outcome, s.Reason, v, delay)
@@ -95,7 +100,9 @@ func TestDelay(t *testing.T) {
 	e := use(t, "native")
 	port := freePort(t)
 	spec := bench.Spec{Argv: []string{agent.Path, "serve", port, delay.String()}}
-	for _, way := range []map[string]string{{"ready": "port"}, {"ready": "http"}, {"ready": "log", "text": "listening"}, {"ready": "health", "command": agent.Path + ",probe," + port}} {
+	for _, way := range []map[string]string{
+		{"ready": "port"}, {"ready": "http"}, {"ready": "log", "text": "listening"}, {"ready": "health", "command": agent.Path + ",probe," + port},
+	} {
 		way["port"] = port
 		if s, v := run(t, e, spec, way); s.Outcome != bench.OK || v[start.Ready] < delay.Seconds() {
 			t.Errorf("%v: %s: %s; %v; want at least %v", way, s.Outcome, s.Reason, v, delay)
@@ -125,13 +132,33 @@ func TestNeverReady(t *testing.T) {
 		given map[string]string
 		says  []string
 	}{
-		"nobody listens": {hold, map[string]string{"port": port, "timeout": soon}, []string{"not ready in time (1s)", "refused: if it listens on another port, set option port"}},
-		"no such page":   {serve, map[string]string{"port": port, "ready": "http", "path": "/other", "timeout": soon}, []string{"not ready in time", "HTTP status 404 for /other: choose another path with option path"}},
-		"no such line":   {serve, map[string]string{"ready": "log", "text": "^never$", "timeout": soon}, []string{"not ready in time", "no line of its output matches", "never"}},
-		"never well":     {hold, map[string]string{"ready": "health", "command": agent.Path + ",exit,3", "timeout": soon}, []string{"not ready in time", "exit status 3"}},
-		"ends":           {bench.Spec{Argv: []string{agent.Path, "exit", "7"}}, map[string]string{"port": port}, []string{"exit status 7"}},
-		"ends, and says": {bench.Spec{Argv: []string{agent.Path, "cat", "/no/such/file"}}, map[string]string{"ready": "log", "text": "x"}, []string{"exit status 1", "no such file"}},
-		"port taken":     {serve, map[string]string{"port": taken}, []string{"port " + taken + " of this host is in use"}},
+		"nobody listens": {
+			hold,
+			map[string]string{"port": port, "timeout": soon},
+			[]string{"not ready in time (1s)", "refused: if it listens on another port, set option port"},
+		},
+		"no such page": {
+			serve,
+			map[string]string{"port": port, "ready": "http", "path": "/other", "timeout": soon},
+			[]string{"not ready in time", "HTTP status 404 for /other: choose another path with option path"},
+		},
+		"no such line": {
+			serve,
+			map[string]string{"ready": "log", "text": "^never$", "timeout": soon},
+			[]string{"not ready in time", "no line of its output matches", "never"},
+		},
+		"never well": {
+			hold,
+			map[string]string{"ready": "health", "command": agent.Path + ",exit,3", "timeout": soon},
+			[]string{"not ready in time", "exit status 3"},
+		},
+		"ends": {bench.Spec{Argv: []string{agent.Path, "exit", "7"}}, map[string]string{"port": port}, []string{"exit status 7"}},
+		"ends, and says": {
+			bench.Spec{Argv: []string{agent.Path, "cat", "/no/such/file"}},
+			map[string]string{"ready": "log", "text": "x"},
+			[]string{"exit status 1", "no such file"},
+		},
+		"port taken": {serve, map[string]string{"port": taken}, []string{"port " + taken + " of this host is in use"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := run(t, e, test.spec, test.given)
@@ -237,7 +264,8 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, test.says)
 		}
 	}
-	if err := w.Check(t.Context(), workloadtest.Task(w, e, bench.Spec{Network: "none"}, "ready", "log", "text", "x")); err != nil {
+	if err := w.Check(t.Context(),
+		workloadtest.Task(w, e, bench.Spec{Network: "none"}, "ready", "log", "text", "x")); err != nil {
 		t.Errorf("a line needs neither network nor capability: %v", err)
 	}
 }
@@ -247,7 +275,8 @@ func TestWhatIsNotKnown(t *testing.T) {
 	e := use(t, "native")
 	argv := bench.Spec{Argv: []string{agent.Path, "hold"}}
 	for says, given := range map[string]map[string]string{"option port": nil, "option command": {"ready": "health"}} {
-		if s, _ := run(t, e, argv, given); s.Outcome != bench.Skipped && s.Outcome != bench.Unsupported || !strings.Contains(s.Reason, says) {
+		if s, _ := run(t, e, argv, given); s.Outcome != bench.Skipped && s.Outcome != bench.Unsupported ||
+			!strings.Contains(s.Reason, says) {
 			t.Errorf("%v: %s: %s, want %q", given, s.Outcome, s.Reason, says)
 		}
 	}

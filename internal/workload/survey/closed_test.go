@@ -38,7 +38,9 @@ func TestClosedLoop(t *testing.T) {
 			part{name: "pull", log: &log, withoutFixture: true}, part{name: "start", log: &log, withoutFixture: true},
 			client{part{name: "http", log: &log, withoutFixture: true}},
 		)
-		task := bench.Task{Common: new(bench.Common), Params: map[string]string{"few.rate": "0", "many.rate": "0", "rate.rate": rate}}
+		task := bench.Task{
+			Common: new(bench.Common), Params: map[string]string{"few.rate": "0", "many.rate": "0", "rate.rate": rate},
+		}
 		f, err := w.(bench.Fixturer).Setup(t.Context(), task)
 		if err != nil {
 			t.Fatal(err)

@@ -67,9 +67,12 @@ func TestPartKnowsWhatItIsComparedWith(t *testing.T) {
 	told := map[string]bench.Task{}
 	p := conditionRecorder{part{name: "http", log: &log}, told}
 	w := survey.OfImages(part{name: "pull", log: &log}, part{name: "start", log: &log}, p)
-	task := bench.Task{Common: new(bench.Common), Params: map[string]string{}, Condition: "clients=8", EarlierValue: func(metric string) (float64, bool) {
-		return 70, metric == "rate.offered"
-	}}
+	task := bench.Task{
+		Common: new(bench.Common), Params: map[string]string{}, Condition: "clients=8",
+		EarlierValue: func(metric string) (float64, bool) {
+			return 70, metric == "rate.offered"
+		},
+	}
 	if _, err := w.(bench.Fixturer).Setup(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}

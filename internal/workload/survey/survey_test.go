@@ -127,8 +127,13 @@ func trial(t *testing.T, parts ...part) (log []string, m *meter, err error) {
 func TestPartsAreOneTrial(t *testing.T) {
 	log, m, err := trial(t,
 		part{name: "a", counted: 2, applied: bench.Applied{Network: "none", Storage: "overlay"}},
-		part{name: "b", counted: 3, asked: bench.Spec{Storage: "bind"}, applied: bench.Applied{Network: "none", Data: "bind ext4"}, withoutFixture: true},
-		part{name: "c", asked: bench.Spec{Network: "bridge"}, applied: bench.Applied{Network: "bridge", Path: []string{"veth"}}},
+		part{
+			name: "b", counted: 3, asked: bench.Spec{Storage: "bind"},
+			applied: bench.Applied{Network: "none", Data: "bind ext4"}, withoutFixture: true,
+		},
+		part{
+			name: "c", asked: bench.Spec{Network: "bridge"}, applied: bench.Applied{Network: "bridge", Path: []string{"veth"}},
+		},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +171,8 @@ func TestPartThatIsNotSupported(t *testing.T) {
 			t.Errorf("%s: values %v, parts %+v, error %v", name, m.values, m.parts, err)
 		}
 	}
-	if _, _, err := trial(t, part{name: "a", check: no}, part{name: "b", check: no}); !errors.Is(err, bench.ErrUnsupported) {
+	if _, _, err := trial(t, part{name: "a", check: no},
+		part{name: "b", check: no}); !errors.Is(err, bench.ErrUnsupported) {
 		t.Errorf("nothing can be done: %v", err)
 	}
 }
@@ -184,7 +190,8 @@ func TestPartThatFails(t *testing.T) {
 			t.Fatalf("%s: values %v, parts %+v, error %v", name, m.values, m.parts, err)
 		}
 		got := m.parts[0]
-		said := strings.HasPrefix(got.Reason, "broken by two lines of") && strings.HasSuffix(got.Reason, "words: no space left")
+		said := strings.HasPrefix(got.Reason, "broken by two lines of") &&
+			strings.HasSuffix(got.Reason, "words: no space left")
 		if got.Part != "b" || got.Outcome != bench.Failed || !said || len(got.Reason) > 600 {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -433,11 +440,13 @@ func trialCases(t *testing.T, all ...trialCase) {
 		}
 		did := strings.Join(slices.DeleteFunc(log, func(s string) bool { return strings.HasSuffix(s, " reset") }), " ")
 		if did != step.did || strings.Join(lacks, "") != step.lacks || strings.Join(apart, "") != step.apart {
-			t.Errorf("trial %d: %q, without %q, apart %q, want %q, %q, %q", i, did, lacks, apart, step.did, step.lacks, step.apart)
+			t.Errorf("trial %d: %q, without %q, apart %q, want %q, %q, %q",
+				i, did, lacks, apart, step.did, step.lacks, step.apart)
 		}
 		sample := bench.Sample{Parts: m.parts}
 		nothing := len(lacks) == len(parts)
-		if errors.Is(err, errPartFailed) != nothing || !nothing && err != nil || len(valued)+len(lacks)+len(apart) != len(parts) ||
+		if errors.Is(err, errPartFailed) != nothing || !nothing && err != nil ||
+			len(valued)+len(lacks)+len(apart) != len(parts) ||
 			sample.PartRegrouped() != (len(apart) > 0) || sample.PartFailed() != (len(lacks) > 0 && !nothing) {
 			t.Errorf("trial %d, without %q: %v; parts %+v", i, lacks, err, m.parts)
 		}
@@ -454,7 +463,10 @@ func TestMetricsAndParams(t *testing.T) {
 	for _, p := range w.Params() {
 		got = append(got, p.Name+"="+p.Default)
 	}
-	want := []string{"a", "b", "a.detail", "faults", "a.inside.faults", "b.detail", "b.inside.faults", "a.time=1s", "a.size=1", "b.time=1s", "b.size=1"}
+	want := []string{
+		"a", "b", "a.detail", "faults", "a.inside.faults", "b.detail", "b.inside.faults", "a.time=1s",
+		"a.size=1", "b.time=1s", "b.size=1",
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

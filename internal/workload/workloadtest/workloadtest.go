@@ -33,7 +33,8 @@ func (x Trials) Run(t testing.TB) []bench.Sample {
 	h := x.header()
 	kept := &keeper{header: h}
 	_, err := run.Run(t.Context(), run.Options{
-		Header: h, Workload: x.Workload, Engines: map[string]bench.Engine{x.Engine.Name(): x.Engine}, Client: x.Client, Dir: t.TempDir(),
+		Header: h, Workload: x.Workload, Engines: map[string]bench.Engine{x.Engine.Name(): x.Engine},
+		Client: x.Client, Dir: t.TempDir(),
 		Writer: kept, Machine: quietMachine{}, Clock: x.Clock, Now: time.Now,
 	})
 	if err != nil {
@@ -84,7 +85,9 @@ func (x Trials) header() bench.Header {
 		Workload: x.Workload.Name(), MinBlocks: 1, MaxBlocks: x.N, TrialTime: x.Trial, OpTime: x.Op,
 		Cells: []bench.Cell{{Name: x.Engine.Name(), Engine: x.Engine.Name(), Baseline: true, Spec: x.Spec, Params: x.Params}},
 	}
-	return bench.Header{ID: "test", Began: time.Now(), Plan: p, Schedule: schedule.Blocks(p), Metrics: x.Workload.Metrics()}
+	return bench.Header{
+		ID: "test", Began: time.Now(), Plan: p, Schedule: schedule.Blocks(p), Metrics: x.Workload.Metrics(),
+	}
 }
 
 // quietMachine is a Machine that never needs to settle.

@@ -208,7 +208,10 @@ func TestMedianCoverage(t *testing.T) {
 // must be small.
 func TestCoverageWhenStoppingOnPrecision(t *testing.T) {
 	const first, last, inARow = 10, 60, 3
-	tb := table{title: "Paired, stopped on precision between 10 and 60 blocks", header: []any{"noise", "half-width asked for", "coverage", "median blocks"}}
+	tb := table{
+		title:  "Paired, stopped on precision between 10 and 60 blocks",
+		header: []any{"noise", "half-width asked for", "coverage", "median blocks"},
+	}
 	for seed, noise := range simulate.All() {
 		for _, target := range []float64{1, 0.6} {
 			r := seeded(uint64(seed))
@@ -331,8 +334,10 @@ func power(noise simulate.Noise, seed uint64, n, fewer int, shift float64) (foun
 // one cell after the other, and Welch's t for each.
 func TestFalseAlarms(t *testing.T) {
 	tb := table{
-		title:  "A/A runs of 4 cells × 3 metrics × 20 blocks that claim any difference",
-		header: []any{"noise", "random blocks, signed-rank, Holm", "one after the other, Welch, Holm", "the same without Holm"},
+		title: "A/A runs of 4 cells × 3 metrics × 20 blocks that claim any difference",
+		header: []any{
+			"noise", "random blocks, signed-rank, Holm", "one after the other, Welch, Holm", "the same without Holm",
+		},
 	}
 	for seed, noise := range simulate.All() {
 		r := seeded(uint64(seed))

@@ -179,7 +179,8 @@ func limitRate(pid int, rate string) error {
 	if err != nil {
 		return err
 	}
-	out, err := exec.Command("tc", "qdisc", "add", "dev", outer.Attrs().Name, "root", "tbf", "rate", rate, "burst", "64kb", "limit", "256kb").CombinedOutput()
+	out, err := exec.Command("tc", "qdisc", "add", "dev", outer.Attrs().Name, "root", "tbf", "rate", rate, "burst", "64kb",
+		"limit", "256kb").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("tc: %w: %s", err, out)
 	}

@@ -43,7 +43,8 @@ func Golden(t *testing.T, file string, got []byte) {
 		return
 	}
 	if want := Content(t, file); !bytes.Equal(want, got) {
-		t.Errorf("%s differs (-want +got); run the test with -update if that is right:\n%s", file, cmp.Diff(string(want), string(got)))
+		t.Errorf("%s differs (-want +got); run the test with -update if that is right:\n%s",
+			file, cmp.Diff(string(want), string(got)))
 	}
 }
 

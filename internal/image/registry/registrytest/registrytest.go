@@ -22,7 +22,8 @@ func Prepared(t testing.TB, images *image.Library) *registry.Prepared {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prepared, err := registry.Prepare(t.Context(), t.TempDir(), img, registry.Padding{Layers: 2, Size: 256 << 10, Files: 3, Compressible: 0.5})
+	prepared, err := registry.Prepare(t.Context(), t.TempDir(), img,
+		registry.Padding{Layers: 2, Size: 256 << 10, Files: 3, Compressible: 0.5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,11 +64,13 @@ func Misbehaviours() map[string]func(http.Handler) http.Handler {
 		"is no HTTP server": respondAlways(say("\x00\x01\x02 hello\n")),
 		"only has a page":   respondAlways(reply(http.StatusOK, "text/html", "<html><body>Welcome</body></html>")),
 		"fails":             respondAlways(reply(http.StatusInternalServerError, "text/plain", "disk on fire")),
-		"nonsense manifest": manifests(reply(http.StatusOK, "application/vnd.oci.image.manifest.v1+json", `{"schemaVersion":2,"config":7,"layers":"x"}`)),
-		"stalls in a blob":  blobs(truncateBlob(hangUntilGone)),
-		"resets in a blob":  blobs(truncateBlob(reset)),
-		"cuts a blob":       blobs(truncateBlob(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })),
-		"other bytes":       otherBytes,
+		"nonsense manifest": manifests(
+			reply(http.StatusOK, "application/vnd.oci.image.manifest.v1+json", `{"schemaVersion":2,"config":7,"layers":"x"}`),
+		),
+		"stalls in a blob": blobs(truncateBlob(hangUntilGone)),
+		"resets in a blob": blobs(truncateBlob(reset)),
+		"cuts a blob":      blobs(truncateBlob(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })),
+		"other bytes":      otherBytes,
 	}
 }
 

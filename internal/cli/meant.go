@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/experiment"
@@ -13,10 +14,8 @@ func meant(word string) string {
 	if _, builtin := experiment.Builtin(word); builtin {
 		return fmt.Sprintf("%s is an experiment: tare run %s", word, word)
 	}
-	for _, engine := range app.Names(app.Builtin()) {
-		if word == engine {
-			return fmt.Sprintf("%s is an engine: tare run --engine native,%s", word, word)
-		}
+	if slices.Contains(app.Names(app.Builtin()), word) {
+		return fmt.Sprintf("%s is an engine: tare run --engine native,%s", word, word)
 	}
 	switch word {
 	case "bench", "benchmark", "measure", "test":

@@ -3,7 +3,6 @@ package analysis
 import (
 	"slices"
 
-	"github.com/tare-bench/tare/internal/analysis/stat"
 	"github.com/tare-bench/tare/internal/bench"
 )
 
@@ -25,6 +24,8 @@ type Trust struct {
 	// Pairs is how many blocks the best-covered comparison has, and Needed how many it
 	// takes before any verdict is possible. Both are 0 where nothing is compared.
 	Pairs, Needed int
+	// Extended is what Needed becomes if the run is extended: the next look has a lower level.
+	Extended int
 }
 
 // lowering lists the warnings that lower trust, the worst first.
@@ -69,7 +70,7 @@ func trust(r *Result, work []*measure) Trust {
 		if m.result.Metric.Role != bench.Primary || m.family == 0 {
 			continue
 		}
-		t.Needed = stat.MinPairs(confidence, m.family)
+		t.Needed, t.Extended = look(r.Looks).minPairs(m.family), look(r.Looks+1).minPairs(m.family)
 		for _, c := range m.tables {
 			for _, e := range c.effects {
 				t.Pairs = max(t.Pairs, e.cmp.Pairs)

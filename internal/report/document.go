@@ -188,6 +188,8 @@ type Trust struct {
 	Codes  []string            `json:"codes"`  // of the warnings that lower it, the worst first
 	Pairs  int                 `json:"pairs"`  // blocks of the comparison that has most
 	Needed int                 `json:"needed"` // blocks that a verdict needs; 0 where nothing is compared
+	// Extended is what Needed becomes if the run is extended, whose next look has a lower level.
+	Extended int `json:"needed_extended"`
 }
 
 // A Step is a command to go on with, and what it gives.

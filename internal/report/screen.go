@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ func (d *Document) sayScreen(r *analysis.Result) {
 		d.Screen.Tables = screenTables(primary)
 	}
 	d.Screen.Trust = d.trustText()
-	d.Next = d.nextSteps(run, primary)
+	d.Next = d.nextSteps(run, primary, r.Header.Imported)
 }
 
 // screenTitle says what was measured, where, and against what.
@@ -198,20 +199,20 @@ func (d *Document) trustText() string {
 // longest is the longest time that anybody is advised to go on for.
 const longest = 2 * time.Hour
 
-// nextSteps are at most two commands.
-func (d *Document) nextSteps(run *Run, primary []Metric) (steps []Step) {
-	id := plain.Line(shortID(run.ID))
+// nextSteps are at most two commands. A run that was imported can only be shown here.
+func (d *Document) nextSteps(run *Run, primary []Metric, imported bool) (steps []Step) {
+	id := cmp.Or(plain.Line(run.Name), plain.Line(shortID(run.ID)))
 	wall := time.Duration(run.Wall * float64(time.Second))
 	switch {
 	case run.Stopped == "incomplete":
 		steps = append(steps, Step{"tare resume " + id, "finishes this run"})
-	case run.Blocks == 0 || !unsettled(primary):
+	case imported || run.Stopped == "running" || run.Blocks == 0 || !unsettled(primary):
 	case 3*wall > longest:
 		steps = append(steps, Step{"tare doctor", "shows what disturbs measurements on this machine"})
 	default:
 		blocks, gives := 3*run.Blocks, "halves these limits"
-		if missing := d.Trust.Needed - d.Trust.Pairs; missing > 0 {
-			blocks, gives = missing, "makes verdicts possible"
+		if d.Trust.Pairs < d.Trust.Needed {
+			blocks, gives = d.Trust.Extended-d.Trust.Pairs, "makes verdicts possible"
 		}
 		budget := analysis.BudgetFor(blocks, wall/time.Duration(run.Blocks))
 		steps = append(steps, Step{"tare resume " + id + " --budget " + budget, gives})

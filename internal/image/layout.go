@@ -103,7 +103,7 @@ func dockerLayer(src source, file string) (layer, error) {
 func openLayout(src source) (*Image, error) {
 	raw, err := readDocument(src, "index.json")
 	if err != nil {
-		return nil, fmt.Errorf("not an OCI image layout, such as 'tare pack -o oci:DIR' writes: %w", err)
+		return nil, fmt.Errorf("not an OCI image layout, such as 'skopeo copy … oci:DIR' writes: %w", err)
 	}
 	f := finder{
 		files: src, seen: make(map[v1.Hash]bool),

@@ -57,8 +57,11 @@ func (c *counter) over(all []*Counts) float64 {
 	return c.combine(values, ages)
 }
 
-func counters() []counter {
-	const s, n = "s", "1"
+func counters() []counter { return slices.Concat(limitCounters(), workCounters()) }
+
+// limitCounters say what the processes waited for, and which limits they met.
+func limitCounters() []counter {
+	const n = "1"
 	return []counter{
 		share("throttled", "throttled by its CPU quota, per 100 ms",
 			"Time for which its control group was throttled by its CPU quota, summed over CPUs, per 100 ms of its life.",
@@ -89,6 +92,13 @@ func counters() []counter {
 			func(c *Counts) float64 { return c.tally.MajorFaults }),
 		count("page_faults", "page faults inside", n, "Page faults, with and without a disk.",
 			func(c *Counts) float64 { return c.tally.PageFaults }),
+	}
+}
+
+// workCounters count what the processes did.
+func workCounters() []counter {
+	const s, n = "s", "1"
+	return []counter{
 		count("user_time", "CPU time in user mode, inside", s, "CPU time in user mode, in steps of 10 ms.",
 			func(c *Counts) float64 { return c.tally.UserTime }),
 		count("system_time", "CPU time in the kernel, inside", s, "CPU time in the kernel, in steps of 10 ms.",

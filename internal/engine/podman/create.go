@@ -129,7 +129,7 @@ func (c *client) create(ctx context.Context, r request) (id string, err error) {
 	}
 	err = c.post(longer, "/containers/create", r, &made)
 	if err == nil && made.ID == "" {
-		err = errors.New("Podman's answer has no ID")
+		err = errors.New("the answer of Podman has no ID")
 	}
 	if err == nil && ctx.Err() == nil {
 		return made.ID, nil

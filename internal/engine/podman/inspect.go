@@ -62,7 +62,7 @@ func (c *client) inspectContainer(ctx context.Context, id string) (*inspection, 
 		return nil, err
 	}
 	if got.HostConfig == nil {
-		return nil, errors.New("Podman's answer lacks HostConfig")
+		return nil, errors.New("the answer of Podman lacks HostConfig")
 	}
 	return got, nil
 }

@@ -55,7 +55,7 @@ func pullError(r io.Reader) error {
 		}
 		switch err := messages.Decode(&m); {
 		case errors.Is(err, io.EOF) && !done:
-			return errors.New("Podman's answer ends without an image")
+			return errors.New("the answer of Podman ends without an image")
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -96,12 +97,26 @@ type quantity struct {
 // quantities is everything that is read. All but the states are of the whole
 // machine, from just before to just after a trial.
 func quantities() []quantity {
-	const (
-		s, b, n = "s", "B", "1"
-		ratio   = bench.Ratio      // for quantities that are never 0
-		diff    = bench.Difference // for quantities that can be 0
-	)
-	q := []quantity{
+	all := slices.Concat(threadQuantities(), pressureQuantities(), deviceQuantities(), states())
+	for i := range all {
+		switch all[i].field {
+		case proc.StealTime, proc.OOMKills, proc.NetDrops:
+			all[i].Better = bench.Lower // never wanted, whatever caused it
+		}
+	}
+	return all
+}
+
+// The units, and the scales: a ratio for quantities that are never 0.
+const (
+	s, b, n = "s", "B", "1"
+	ratio   = bench.Ratio
+	diff    = bench.Difference
+)
+
+// threadQuantities count what threads and CPUs did.
+func threadQuantities() []quantity {
+	return []quantity{
 		counter(proc.ContextSwitches, "context_switches", "context switches", n, ratio,
 			"switches of a CPU from one thread to another"),
 		counter(proc.Forks, "forks", "processes and threads started", n, ratio, "processes and threads that were started"),
@@ -125,6 +140,12 @@ func quantities() []quantity {
 			"time that CPUs were idle while a thread of theirs waited for a disk, in steps of 10 ms"),
 		counter(proc.Interrupts, "interrupts", "hardware interrupts", n, ratio, "hardware interrupts that CPUs answered"),
 		counter(proc.Softirqs, "softirqs", "software interrupts", n, ratio, "software interrupts that CPUs handled"),
+	}
+}
+
+// pressureQuantities count waiting, and what scarce memory does.
+func pressureQuantities() []quantity {
+	return []quantity{
 		counter(proc.CPUPressure, "cpu_pressure", "time with a thread waiting for a CPU", s, diff,
 			"time in which at least one thread waited for a CPU"),
 		counter(proc.MemoryPressure, "memory_pressure", "time with a thread waiting for memory", s, diff,
@@ -141,6 +162,12 @@ func quantities() []quantity {
 		counter(proc.SwapOuts, "swap_outs", "pages written to swap", n, diff, "pages that were written to swap"),
 		counter(proc.OOMKills, "oom_kills", "processes killed because memory ran out", n, diff,
 			"processes that the kernel killed because memory ran out"),
+	}
+}
+
+// deviceQuantities count what disks and networks did.
+func deviceQuantities() []quantity {
+	return []quantity{
 		counter(proc.DiskReads, "disk_reads", "disk reads", n, diff, "reads that the disks completed"),
 		counter(proc.DiskReadBytes, "disk_read_bytes", "bytes read from disk", b, diff,
 			"bytes that were read from the disks"),
@@ -180,7 +207,12 @@ func quantities() []quantity {
 				"for its firewall and NAT; negative means fewer"),
 		counter(proc.TrackDrops, "track_drops", "packets dropped by connection tracking", n, diff,
 			"packets that were dropped because their connection could not be tracked"),
+	}
+}
 
+// states say what the host was like when the trial began.
+func states() []quantity {
+	return []quantity{
 		state(proc.Load1, "load", "load average", n, diff, "load average over one minute"),
 		state(proc.Running, "running", "threads ready to run", n, diff, "threads that ran or could run, tare's own included"),
 		state(proc.Blocked, "blocked", "threads waiting for disks", n, diff, "threads that waited for a disk"),
@@ -194,13 +226,6 @@ func quantities() []quantity {
 		state(proc.Frequency, "cpu_frequency", "CPU frequency", "1/s", ratio,
 			"frequency of the fastest of at most four groups of CPUs"),
 	}
-	for i := range q {
-		switch q[i].field {
-		case proc.StealTime, proc.OOMKills, proc.NetDrops:
-			q[i].Better = bench.Lower // never wanted, whatever caused it
-		}
-	}
-	return q
 }
 
 func counter(field proc.Field, name, title, unit string, scale bench.Scale, doc string) quantity {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/stat/distuv"
@@ -229,19 +230,19 @@ func expect(value []float64, z func(int) float64, step, mean, sd, c float64) flo
 func TestFalseAlarmsOfTheWorstUser(t *testing.T) {
 	t.Logf("at most so many families of m comparisons have a false claim after 1, 2, 3, 5, 12 looks:")
 	for _, m := range []int{1, 5, 20, 100, 1000} {
-		text := ""
+		var text strings.Builder
 		for _, looks := range []int{1, 2, 3, 5, 12} {
 			var levels []float64
 			for look := range looks {
 				levels = append(levels, bench.LookLevel(look+1)/float64(m))
 			}
 			p := float64(m) * worstUser(levels)
-			text += fmt.Sprintf(" %.2f %%", 100*p)
+			text.WriteString(fmt.Sprintf(" %.2f %%", 100*p))
 			if p > 0.05 {
 				t.Errorf("%d comparisons, %d looks: %.4f", m, looks, p)
 			}
 		}
-		t.Logf("m = %-5d%s", m, text)
+		t.Logf("m = %-5d%s", m, text.String())
 	}
 	if p := worstUser([]float64{0.05, 0.05}); p < 0.11 || p > 0.115 {
 		t.Errorf("two looks at 5 %% each: %.4f, want 0.112 (Proschan and Hunsberger 1995)", p)

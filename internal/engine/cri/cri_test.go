@@ -67,13 +67,13 @@ func TestConformance(t *testing.T) {
 
 // Who prepares side by side finds one image for pods, made once.
 func TestPauseImageIsMadeOnce(t *testing.T) {
-	config := cri.Config{Name: "cri", Endpoint: os.Getenv("TARE_TEST_CRI")}
-	_, err := cri.New(config).Probe(t.Context())
-	enginetest.Require(t, "cri", err)
 	s := enginetest.NewEnv(t, imagetest.Library(t))
-	config.Run, config.Dir, config.Images = s.Run, s.Dir, s.Images
-	config.PauseImage = "tare.test/" + s.Run + "/pause:1"
-	e := cri.New(config)
+	e := cri.New(cri.Config{
+		Name: "cri", Run: s.Run, Dir: s.Dir, Images: s.Images,
+		Endpoint: os.Getenv("TARE_TEST_CRI"), PauseImage: "tare.test/" + s.Run + "/pause:1",
+	})
+	_, err := e.Probe(t.Context())
+	enginetest.Require(t, "cri", err)
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {

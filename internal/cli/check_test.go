@@ -101,17 +101,17 @@ func TestDamagedNoteIsTold(t *testing.T) {
 	name, _ := p.records(t, "a", 8)
 	p.must(t, "import", name)
 	p.must(t, "note", "a", "a noisy neighbour", "--name", "mine")
-	if result := p.must(t, "check", "mine"); result.stdout != "a: 8 trials, as they were stored\n" {
+	if result := p.must(t, "check", "mine"); result.stdout != "a: 8 trials, unchanged\n" {
 		t.Errorf("check: %s", result.stdout)
 	}
 	p.damage(t, `UPDATE runs SET notes = replace(notes, 'noisy', 'quiet')`)
 	for _, args := range [][]string{{"check"}, {"check", "a"}, {"check", "--json"}} {
 		result := p.tare(t, args...)
-		if result.code != 1 || !strings.Contains(result.stdout, "its checksum does not fit") {
+		if result.code != 1 || !strings.Contains(result.stdout, "its checksum does not match") {
 			t.Errorf("%v: exit code %d\n%s%s", args, result.code, result.stdout, result.stderr)
 		}
 	}
-	if result := p.must(t, "show", "a"); strings.Contains(result.stdout, "quiet") ||
+	if result := p.must(t, "show", "a", "--all"); strings.Contains(result.stdout, "quiet") ||
 		!strings.Contains(result.stdout, "is damaged") {
 		t.Errorf("show:\n%s", result.stdout)
 	}

@@ -22,7 +22,7 @@ func TestRunUnderWay(t *testing.T) {
 	}
 	for _, format := range []string{"--color=never", "--json", "--markdown"} {
 		result := p.must(t, "show", "mine", format)
-		wrong := strings.Contains(result.stdout, "resume") || strings.Contains(result.stdout, "not finished")
+		wrong := strings.Contains(result.stdout, "tare resume") || strings.Contains(result.stdout, "not finished")
 		if wrong || !strings.Contains(result.stdout, "running") {
 			t.Errorf("show %s:\n%s", format, result.stdout)
 		}

@@ -65,7 +65,7 @@ func statusText(r listed) string {
 	case bench.StopPrecision:
 		return "done: precise"
 	case bench.StopBlocks:
-		return "done: all blocks"
+		return "done"
 	case bench.StopBudget:
 		return "done: time limit"
 	case bench.StopAllFailed:

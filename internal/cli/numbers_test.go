@@ -31,7 +31,7 @@ func TestEveryNumberCanBeRecomputed(t *testing.T) {
 	decode(t, shown.stdout, &result)
 	decode(t, p.must(t, "export", "last", "--format", "json").stdout, &d)
 
-	ignore := cmp.Options{cmpopts.IgnoreUnexported(report.Row{}), cmpopts.EquateApprox(1e-9, 1e-15)}
+	ignore := cmp.Options{cmpopts.IgnoreUnexported(report.Row{}), cmpopts.IgnoreFields(report.Row{}, "Finding"), cmpopts.EquateApprox(1e-9, 1e-15)}
 	// Operations that this run does not do have no numbers.
 	result.Metrics = slices.DeleteFunc(result.Metrics,
 		func(m report.Metric) bool { return m.Conditions[0].Rows[0].N == 0 })
@@ -199,6 +199,10 @@ func (d *exported) metric(m bench.Metric) report.Metric {
 		}
 		if i != baseline {
 			row.Effect = d.paired(m.Name, i, baseline, m.Scale)
+			if m.Scale == bench.Ratio {
+				e := d.paired(m.Name, i, baseline, bench.Difference)
+				row.Effect.Shift = &report.Shift{Estimate: *e.Estimate, Low: e.Low, High: e.High}
+			}
 			row.Effect.Smallest = max(0.01*unitOf(m, stat.Median(d.values(m.Name, baseline))), 0)
 		}
 		c.Rows = append(c.Rows, row)

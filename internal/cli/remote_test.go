@@ -153,8 +153,14 @@ func TestRemoteRun(t *testing.T) {
 		e.Away.Host.Kernel == "" || e.Away.RoundTrip <= 0 {
 		t.Errorf("the run says of the engine %+v, want the machine that it is on", e)
 	}
-	if !strings.Contains(outputs[0].stdout, "at 127.0.0.1, ") || !strings.Contains(outputs[0].stdout, "blocks ±") {
-		t.Errorf("the report does not say where it was, or how far the blocks are apart:\n%s", outputs[0].stdout)
+	all := p.must(t, "show", "--all").stdout
+	for _, text := range []string{outputs[0].stdout, all} {
+		if !strings.Contains(text, "at 127.0.0.1, ") {
+			t.Errorf("the report does not say where it was:\n%s", text)
+		}
+	}
+	if !strings.Contains(all, "blocks ±") {
+		t.Errorf("the report does not say how far the blocks are apart:\n%s", all)
 	}
 	l.end(t, syscall.SIGINT)
 	p.nothingLeft(t)

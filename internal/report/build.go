@@ -63,7 +63,7 @@ func newRun(h *bench.Header, end *bench.End) Run {
 	r := Run{
 		ID: h.ID, Name: h.Name, Notes: newNotes(h.Remarks), Tool: h.Tool, Began: h.Began.UTC(), Experiment: h.Plan.Name,
 		Workload: h.Plan.Workload,
-		Seed:     h.Plan.Seed, Precision: h.Plan.Precision, Margins: h.Plan.Margins, Stopped: "incomplete",
+		Seed:     h.Plan.Seed, Precision: h.Plan.Precision, Margins: h.Plan.Margins, Stopped: stoppedIncomplete,
 		Host: h.Host, Engines: h.Engines, Labels: h.Plan.Labels, Programs: programs(h.Plan.Cells),
 	}
 	if r.Engines == nil {

@@ -276,9 +276,10 @@ type View struct {
 // A Screen is what people read first of a run: what is known, in one table or, under
 // several conditions, one for each metric, and how far to trust it.
 type Screen struct {
-	Title  string
-	Tables []Table
-	Trust  string
+	Title   string
+	Remarks []string // what its user called the run, where else it was, how often it was extended
+	Tables  []Table
+	Trust   string
 }
 
 // A Table is text in columns.

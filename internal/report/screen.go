@@ -20,6 +20,7 @@ const sideBySide = 4
 func (d *Document) sayScreen(r *analysis.Result) {
 	run := &d.Runs[0]
 	d.Screen.Title = screenTitle(run, r.Header.Plan.Cells)
+	d.Screen.Remarks = screenRemarks(run)
 	primary := d.primary()
 	if run.Trials.OK > 0 && len(primary) > 0 {
 		d.Screen.Tables = screenTables(primary)
@@ -43,7 +44,25 @@ func screenTitle(run *Run, cells []bench.Cell) string {
 	if compared && len(baselines) == 1 {
 		s += ", against " + plain.Line(baselines[0])
 	}
+	switch run.Stopped {
+	case stoppedIncomplete:
+		s += ", not finished"
+	case stillRunning:
+		s += ", still running"
+	}
 	return s
+}
+
+// screenRemarks are the run's name and labels, the machines that lent engines, and looks.
+func screenRemarks(run *Run) []string {
+	all := writtenParts(run)
+	for _, parts := range awayParts(run.Engines) {
+		all = append(all, parts[0]+" "+parts[1])
+	}
+	for _, parts := range lookParts(run) {
+		all = append(all, parts...)
+	}
+	return all
 }
 
 // primary lists the metrics that decide and that this run measures.
@@ -204,9 +223,9 @@ func (d *Document) nextSteps(run *Run, primary []Metric, imported bool) (steps [
 	id := cmp.Or(plain.Line(run.Name), plain.Line(shortID(run.ID)))
 	wall := time.Duration(run.Wall * float64(time.Second))
 	switch {
-	case run.Stopped == "incomplete":
+	case run.Stopped == stoppedIncomplete && !imported:
 		steps = append(steps, Step{"tare resume " + id, "finishes this run"})
-	case imported || run.Stopped == "running" || run.Blocks == 0 || !unsettled(primary):
+	case imported || run.Stopped == stillRunning || run.Blocks == 0 || !unsettled(primary):
 	case 3*wall > longest:
 		steps = append(steps, Step{"tare doctor", "shows what disturbs measurements on this machine"})
 	default:
@@ -216,6 +235,9 @@ func (d *Document) nextSteps(run *Run, primary []Metric, imported bool) (steps [
 		}
 		budget := analysis.BudgetFor(blocks, wall/time.Duration(run.Blocks))
 		steps = append(steps, Step{"tare resume " + id + " --budget " + budget, gives})
+	}
+	if run.Trials.OK == 0 {
+		return steps
 	}
 	gives := "intervals, percentiles, all metrics"
 	if n := len(d.Warned); n > 0 {

@@ -28,8 +28,11 @@ func writtenLines(r *Run) (lines []Line) {
 	return lines
 }
 
-// stillRunning is the Stopped of a run that is under way.
-const stillRunning = "running"
+// The values of Stopped of a run without an end.
+const (
+	stoppedIncomplete = "incomplete"
+	stillRunning      = "running"
+)
 
 // say has a run say that it is under way.
 func (r *Run) say(running bool) {

@@ -131,7 +131,7 @@ func TestRefused(t *testing.T) {
 	for _, tt := range []struct{ words, want string }{
 		{"dir=" + dir + "/none", "no such file"},
 		{"size=900000000MiB dir=" + dir, "want a size"},
-		{"size=1000GiB patterns=none dir=" + dir, "not enough space: the test file needs 1,000 GiB, and 50 GiB must stay free, but the "},
+		{"size=1000GiB patterns=none dir=" + dir, "not enough space: the test file needs 1,000 GiB, and 50 GiB must stay free, but only "},
 		{"size=10000 depth=1 block=1000 dir=" + dir, "multiple of 512"},
 		{"size=64KiB dir=" + dir, "32 requests of 4 KiB need 128 KiB"},
 		{"patterns=randread,randread", "each once"},
@@ -173,7 +173,7 @@ func TestMemory(t *testing.T) {
 func TestFull(t *testing.T) {
 	dir := mountTmpfs(t, 32<<20)
 	_, err := Run(loadtest.Args("dir="+dir, "size=20MiB"))
-	if want := "needs 20 MiB, and 16 MiB must stay free, but the tmpfs of " + dir + " has only 32 MiB: "; err == nil ||
+	if want := "needs 20 MiB, and 16 MiB must stay free, but only 32 MiB is free: "; err == nil ||
 		!strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}

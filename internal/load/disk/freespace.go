@@ -21,8 +21,9 @@ func checkSpace(dir string, size int64) (system string, err error) {
 	free, spare := int64(s.Bavail)*int64(s.Bsize), margin(size)
 	if free < size+spare {
 		return "", fmt.Errorf(
-			"not enough space: the test file needs %s, and %s must stay free, but the %s of %s has only %s: "+
-				"use a smaller size, or another directory", inBytes(size), inBytes(spare), system, dir, inBytes(free))
+			"not enough space: the test file needs %s, and %s must stay free, but only %s is free: "+
+				"use a smaller size, or another directory than %s (%s)",
+			inBytes(size), inBytes(spare), inBytes(free), dir, system)
 	}
 	return system, nil
 }

@@ -25,12 +25,16 @@ func WriteFindings(w io.Writer, d *report.Document, opt Options) error {
 // screen writes what people read first.
 func (p *printer) screen(d *report.Document) {
 	p.wrap("", indent, d.Screen.Title, bold)
+	if len(d.Screen.Remarks) > 0 {
+		p.wrap(indent, indent, strings.Join(d.Screen.Remarks, " · "), dim)
+	}
 	for i := range d.Screen.Tables {
 		p.line("")
 		p.findings(&d.Screen.Tables[i])
 	}
 	p.lines("not supported", d.View.Absent)
 	p.lines("failed", d.View.Failures)
+	p.lines("notes on this run", d.View.Written)
 	p.line("")
 	p.wrap("", indent, d.Screen.Trust, trustStyle(d.Trust))
 	p.steps(d.Next)

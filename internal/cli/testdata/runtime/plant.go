@@ -82,7 +82,7 @@ func steal() error {
 	if err := join(pid); err != nil {
 		return err
 	}
-	for proc.Runs("/", pid) {
+	for proc.IsRunning("/", pid) {
 		for began := time.Now(); time.Since(began) < 2*time.Millisecond; {
 		}
 	}

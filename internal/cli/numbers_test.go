@@ -265,10 +265,13 @@ func (d *exported) conclude(e *report.Effect, m report.Metric, percent float64, 
 	switch {
 	case c.Unreliable:
 		e.Verdict = "unreliable"
-	case e.Verdict == "unclear" && noisy:
-		e.Blocks = d.settles(e, m, 10*percent, d.quiets(m, 10*percent), family, cell)
 	case e.Verdict == "unclear":
-		e.Blocks = d.settles(e, m, e.Smallest, 0, family, cell)
+		delta, quiet := e.Smallest, 0
+		if noisy {
+			delta, quiet = 10*percent, d.quiets(m, 10*percent)
+		}
+		e.Blocks = d.settles(e, m, delta, quiet, family, cell, 1)
+		e.Extended = d.settles(e, m, delta, quiet, family, cell, 2)
 	}
 }
 
@@ -277,8 +280,8 @@ const mostBlocks = 100_000
 
 // pairsFor is how many pairs bring an interval to the half width, at most one
 // more than mostBlocks.
-func pairsFor(diffs []float64, halfWidth float64) int {
-	if n := stat.PairsFor(diffs, halfWidth, 0.95); n > 0 {
+func pairsFor(diffs []float64, halfWidth, level float64) int {
+	if n := stat.PairsFor(diffs, halfWidth, level); n > 0 {
 		return min(n, mostBlocks+1)
 	}
 	return mostBlocks + 1
@@ -290,7 +293,7 @@ func (d *exported) quiets(m report.Metric, delta float64) int {
 	if m.Scale == bench.Ratio {
 		delta = math.Log1p(delta)
 	}
-	return pairsFor(d.distances(m.Name, control, d.baseline(), m.Scale), delta)
+	return pairsFor(d.distances(m.Name, control, d.baseline(), m.Scale), delta, 0.95)
 }
 
 // twoDigits rounds an estimate up to two digits.
@@ -310,7 +313,7 @@ func verdict(e *report.Effect, better bench.Direction, delta float64) string {
 	switch {
 	case inside(e, delta):
 		return "same"
-	case *e.Adjusted >= 0.05 || *e.Estimate == none:
+	case *e.Adjusted >= bench.LookLevel(1) || *e.Estimate == none:
 		return "unclear"
 	case better == bench.Neither:
 		return "different"
@@ -322,8 +325,15 @@ func verdict(e *report.Effect, better bench.Direction, delta float64) string {
 }
 
 // settles is how many blocks would settle what is unclear: as many as bring the
-// interval off no difference, or inside ±delta while the noise is known, too.
-func (d *exported) settles(e *report.Effect, m report.Metric, delta float64, quiet, family int, cell string) int {
+// interval off no difference, or inside ±delta while the noise is known, too. From the second
+// look on, the interval has the level of its test.
+func (d *exported) settles(
+	e *report.Effect, m report.Metric, delta float64, quiet, family int, cell string, look int,
+) int {
+	level := 0.95
+	if look > 1 {
+		level = 1 - bench.LookLevel(look)
+	}
 	cells := d.Header.Plan.Cells
 	at := slices.IndexFunc(cells, func(c bench.Cell) bool { return c.Name == cell })
 	diffs := d.distances(m.Name, at, d.baseline(), m.Scale)
@@ -333,10 +343,10 @@ func (d *exported) settles(e *report.Effect, m report.Metric, delta float64, qui
 	}
 	need := mostBlocks + 1
 	if size > 0 {
-		need = max(pairsFor(diffs, size), stat.MinPairs(0.95, family))
+		need = max(pairsFor(diffs, size, level), stat.MinPairs(1-bench.LookLevel(look), family))
 	}
 	if delta > size {
-		need = min(need, max(pairsFor(diffs, delta-size), quiet))
+		need = min(need, max(pairsFor(diffs, delta-size, level), quiet))
 	}
 	if need > mostBlocks {
 		return 0

@@ -17,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/experiment"
 	"github.com/tare-bench/tare/internal/run"
 	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/term"
 )
 
 // The exit codes; exitCodes explains them.
@@ -101,10 +102,39 @@ func (a *invocation) fail(err error) int {
 // printMessage writes a message to stderr, and what to do about it. Lines after the first are
 // indented, so that no foreign text in it passes for a message, or advice, of tare's.
 func (a *invocation) printMessage(text, hint string) {
-	fmt.Fprintf(a.stderr, "tare: %s\n", indentContinuation(text))
+	a.printWrapped("tare: ", text)
 	if hint != "" {
-		fmt.Fprintf(a.stderr, "  → %s\n", indentContinuation(hint))
+		a.printWrapped("  → ", hint)
 	}
+}
+
+// printWrapped writes a text to stderr behind a prefix. A terminal would break its lines
+// within words.
+func (a *invocation) printWrapped(prefix, text string) {
+	text = prefix + indentContinuation(text)
+	if width, ok := terminal(a.stderr); ok {
+		var lines []string
+		for line := range strings.SplitSeq(text, "\n") {
+			lines = append(lines, foldLine(line, width)...)
+		}
+		text = strings.Join(lines, "\n")
+	}
+	fmt.Fprintln(a.stderr, text)
+}
+
+// foldLine breaks a line between words if it is too wide; what is below it is indented.
+func foldLine(line string, width int) []string {
+	if term.Width(line) <= width {
+		return []string{line}
+	}
+	indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+	lines := term.Wrap(line, width-len(indent)-2)
+	for i := range lines {
+		if lines[i] = indent + lines[i]; i > 0 {
+			lines[i] = "  " + lines[i]
+		}
+	}
+	return lines
 }
 
 // indentContinuation is a text that may have several lines, the others below the first.

@@ -172,7 +172,7 @@ func doubts() map[string]string {
 	return map[string]string{
 		analysis.CodeControl:    "the same thing measured twice differs from itself",
 		analysis.CodeNoBaseline: "the baseline always failed",
-		analysis.CodeFewSamples: "too few trials succeeded",
+		analysis.CodeFewSamples: "too few blocks for any interval",
 		analysis.CodeFewPairs:   "too few blocks have a value of both",
 		analysis.CodeFewBlocks:  "too few blocks for a verdict",
 		bench.NoteDamaged:       "stored trials are damaged",
@@ -207,7 +207,7 @@ func (d *Document) trustText() string {
 	case t.Needed == 0:
 		s += "; " + unit.FormatCount(d.Runs[0].Blocks, "block")
 	default:
-		s += fmt.Sprintf("; %s, a verdict needs %d", unit.FormatCount(t.Pairs, "block"), t.Needed)
+		s += fmt.Sprintf("; %s, a verdict needs at least %d", unit.FormatCount(t.Pairs, "block"), t.Needed)
 	}
 	if more := len(d.Warned) - told; more > 0 {
 		s += "; " + unit.FormatCount(more, "more warning")
@@ -229,9 +229,11 @@ func (d *Document) nextSteps(run *Run, primary []Metric, imported bool) (steps [
 	case 3*wall > longest:
 		steps = append(steps, Step{"tare doctor", "shows what disturbs measurements on this machine"})
 	default:
-		blocks, gives := 3*run.Blocks, "halves these limits"
+		blocks, gives := 3*run.Blocks, "would about halve these ranges, on a machine as quiet"
 		if d.Trust.Pairs < d.Trust.Needed {
-			blocks, gives = d.Trust.Extended-d.Trust.Pairs, "makes verdicts possible"
+			// A quarter more, since later blocks can take longer.
+			blocks = (d.Trust.Extended - d.Trust.Pairs) * 5 / 4
+			gives = fmt.Sprintf("makes verdicts possible, from %d blocks on", d.Trust.Extended)
 		}
 		budget := analysis.BudgetFor(blocks, wall/time.Duration(run.Blocks))
 		steps = append(steps, Step{"tare resume " + id + " --budget " + budget, gives})

@@ -129,6 +129,20 @@ func enginePreference() []string {
 	return []string{"docker", "podman", "containerd", "cri", "runc", "crun", "youki", "runsc", "floor"}
 }
 
+// ImageLoaders lists the drivers whose engines are a bench.ImageLoader, by preference.
+func ImageLoaders() (names []string) {
+	for _, name := range enginePreference() {
+		i := slices.IndexFunc(drivers(), func(d driver) bool { return d.name == name })
+		if i < 0 {
+			continue // a runtime, which has no store
+		}
+		if _, ok := bench.As[bench.ImageLoader](drivers()[i].open(&EngineSite{}, name, nil)); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // WithDeclared joins engines, such as the built-in ones, with those that an
 // experiment or a flag declares; a declaration of the same name replaces one.
 func WithDeclared(all, declared []Instance) []Instance {

@@ -48,5 +48,5 @@ type Metric struct {
 	Better Direction `json:"better"`
 	Role   Role      `json:"role"`
 	Scale  Scale     `json:"scale"`
-	Doc    string    `json:"doc"` // one sentence: from which event to which event
+	Doc    string    `json:"doc"` // one sentence with its full stop: from which event to which event
 }

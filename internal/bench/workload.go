@@ -39,7 +39,7 @@ type Workload interface {
 type Networked interface{ Networked() }
 
 // CheckRemote refuses an engine on another machine for a workload that is not
-// Networked; the error wraps ErrUnsupported.
+// Networked; the error wraps ErrUnsupported. The runner calls it before Check.
 func CheckRemote(w Workload, e Engine) error {
 	_, remote := As[Remoter](e)
 	if _, networked := w.(Networked); networked || !remote {

@@ -33,7 +33,7 @@ func addCompletions(root *cobra.Command) {
 			completeFlag(c, "budget", completeFixed("30s", "1m", "5m", "20m", "off"))
 			c.ValidArgsFunction = completeExperimentAndImages
 		case c.Name() == "image":
-			completeFlag(c, "engine", completeFixed(imageLoaders()...))
+			completeFlag(c, "engine", completeFixed(app.ImageLoaders()...))
 			c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 				return imageForms(nil, nil), cobra.ShellCompDirectiveNoSpace
 			}

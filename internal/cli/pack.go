@@ -51,9 +51,9 @@ the recipe's name works as PROGRAM, too. There are recipes for
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "archive to write: a `file` for --image tar:FILE and 'docker load'")
 	f.StringArrayVar(&o.load, "load", nil, "comma-separated `engines` to load the image into: "+
-		strings.Join(imageLoaders(), ", "))
+		strings.Join(app.ImageLoaders(), ", "))
 	f.StringVar(&o.tag, "tag", "", "`name` of the image (default tare.local/PROGRAM:latest)")
-	completeFlag(cmd, "load", completeList(imageLoaders()...))
+	completeFlag(cmd, "load", completeList(app.ImageLoaders()...))
 	return cmd
 }
 
@@ -209,9 +209,6 @@ func (o packOptions) place(made string) error {
 	return err
 }
 
-// imageLoaders are the drivers of engines with a store of images that users name.
-func imageLoaders() []string { return []string{"docker", "podman", "containerd"} }
-
 // loadTargets are the engines to load an image into.
 func loadTargets(flags []string) ([]app.Instance, error) {
 	chosen, declared, err := parseEngines(flags)
@@ -223,7 +220,7 @@ func loadTargets(flags []string) ([]app.Instance, error) {
 	for _, name := range chosen {
 		i := slices.IndexFunc(all, func(e app.Instance) bool { return e.Name == name })
 		if i < 0 {
-			all = slices.DeleteFunc(all, func(e app.Instance) bool { return !slices.Contains(imageLoaders(), e.Driver) })
+			all = slices.DeleteFunc(all, func(e app.Instance) bool { return !slices.Contains(app.ImageLoaders(), e.Driver) })
 			can := "engines that can load images: " + strings.Join(app.Names(all), ", ")
 			return nil, &usageError{fmt.Errorf("--load: unknown engine %q", name), can}
 		}

@@ -12,20 +12,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/experiment"
 	"github.com/tare-bench/tare/internal/experiment/yamldoc"
 	"github.com/tare-bench/tare/internal/experiment/yamldoc/yamldoctest"
-	"github.com/tare-bench/tare/internal/workload/cpu"
-	"github.com/tare-bench/tare/internal/workload/density"
-	"github.com/tare-bench/tare/internal/workload/disk"
-	"github.com/tare-bench/tare/internal/workload/http"
-	"github.com/tare-bench/tare/internal/workload/lifecycle"
-	"github.com/tare-bench/tare/internal/workload/memory"
-	"github.com/tare-bench/tare/internal/workload/net"
-	"github.com/tare-bench/tare/internal/workload/pull"
-	"github.com/tare-bench/tare/internal/workload/start"
-	"github.com/tare-bench/tare/internal/workload/survey"
 )
 
 // A workload declares metrics and options and does nothing.
@@ -111,25 +102,12 @@ func TestPlans(t *testing.T) {
 				t.Fatalf("Builtin(%q) is %t, its doc %q", b.Name, ok, b.Doc)
 			}
 			k := known()
-			k.Workloads = builtinWorkloads()
+			k.Workloads = app.Workloads()
 			k.Engines = append(k.Engines, "podman", "containerd")
 			k.Rank = []string{"floor"}
 			checkPlan(t, k, b.Name+".yaml", data, "testdata/plans/builtin_"+b.Name+".json")
 		})
 	}
-}
-
-// builtinWorkloads are those that the program has.
-func builtinWorkloads() []bench.Workload {
-	single := []bench.Workload{
-		lifecycle.New(), cpu.New(), memory.New(), disk.New(), net.NewRTT("token"), net.NewThroughput("token"),
-	}
-	var parts []survey.Part
-	for _, w := range single {
-		parts = append(parts, survey.Part{Name: w.Name(), Workload: w})
-	}
-	return append(single, lifecycle.NewThroughput(), density.New(), http.New(nil), pull.New(nil), start.New(nil),
-		survey.New(parts...), survey.OfImages(pull.New(nil), start.New(nil), http.New(nil)))
 }
 
 func checkPlan(t *testing.T, k experiment.Known, name string, data []byte, want string) {

@@ -5,6 +5,30 @@
 // A load takes options, KEY=VALUE each, and prints one line:
 //
 //	tare-load v1 {"load":"cpu","values":{"cpu.single":1234.5}}
+//
+// In code, a load is a name and a function, listed in loads.go of package agent. It reads all
+// of its options before it does anything:
+//
+//	const Name = "chase"
+//
+//	func Run(a *load.Args) (*load.Report, error) {
+//		o := optionsOf(a) // a.Duration("time", …), a.Threads("threads", "1")
+//		if err := a.Err(); err != nil {
+//			return nil, err
+//		}
+//		r := load.NewReport(Name)
+//		…
+//		r.Values["chase.rate"] = rate
+//		return r, nil
+//	}
+//
+// The rule for its options is a function, too. The workload's Params check each option with
+// it, before a run, by load.Valid("time", value, chase.Valid):
+//
+//	func Valid(a *load.Args) error {
+//		optionsOf(a)
+//		return a.Err()
+//	}
 package load
 
 import (

@@ -11,6 +11,9 @@ import (
 // RunThreads runs do on several threads at once, each with its number from 0, and returns
 // when all have returned. The threads begin when all of them run, and get the time of that
 // moment: a thread that must then wait for a CPU has lost time, but not begun later.
+//
+// A thread here is a goroutine. If do pins itself, blocks in system calls or reads the
+// thread's own clock, it calls runtime.LockOSThread first.
 func RunThreads(threads int, do func(thread int, began time.Time)) {
 	var all sync.WaitGroup
 	var here atomic.Int64
@@ -31,8 +34,8 @@ func RunThreads(threads int, do func(thread int, began time.Time)) {
 }
 
 // SetThreads lets Go run a number of threads at once, whatever CPU quota it has found, and
-// turns the garbage collector off: loads allocate before they measure. The returned
-// function undoes both.
+// turns the garbage collector off: loads allocate before they measure. A load
+// calls it before RunThreads. The returned function undoes both.
 func SetThreads(threads int) (restore func()) {
 	runtime.GC()
 	percent := debug.SetGCPercent(-1)

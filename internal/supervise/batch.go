@@ -21,10 +21,10 @@ type Batcher interface {
 type Batched interface {
 	// Reset is called before each trial, in place of the fixtures' own.
 	Reset(ctx context.Context) error
-	// Work does one trial. It reports each part's results and counters to its listener;
-	// listeners are in the order of the fixtures. m gets what the engine applied. An
-	// error concerns all parts.
-	Work(ctx context.Context, m bench.Meter, listeners []PartSink) error
+	// Work does one trial. It reports each part's results and counters to its sink; sinks
+	// are in the order of the fixtures. m gets what the engine applied. An error concerns
+	// all parts.
+	Work(ctx context.Context, m bench.Meter, sinks []PartSink) error
 }
 
 // A PartSink receives the results of one part of the shared work.
@@ -33,15 +33,15 @@ type PartSink struct {
 	Err      func(error) error // handles an error of the part; if it returns nil, the next part begins
 }
 
-// EndPart ends a listener's part; failed is the part's error. The counters since the part
+// EndPart ends the part of a sink; failed is the part's error. The counters since the part
 // before belong to this part, and are recorded unless it failed; later counters belong to
 // the next part. An error ends the trial for all parts.
-func (p *Process) EndPart(ctx context.Context, l PartSink, failed error) error {
-	if err := l.Err(failed); err != nil {
+func (p *Process) EndPart(ctx context.Context, s PartSink, failed error) error {
+	if err := s.Err(failed); err != nil {
 		return err
 	}
 	if counts := p.CountNew(ctx); failed == nil {
-		Record(l.Recorder, counts)
+		Record(s.Recorder, counts)
 	}
 	return nil
 }

@@ -15,6 +15,21 @@
 //	reports, err := p.Reports(ctx, 1)
 //	…
 //	supervise.Record(m, p.Count(ctx))
+//
+// A workload that runs a load of the agent needs none of this. It is a Job, here with all of
+// the workload's options, and RunTrial starts, reads, counts and removes:
+//
+//	func (w workload) Check(_ context.Context, t bench.Task) error {
+//		return supervise.CheckOwn(w.Name(), t.Spec)
+//	}
+//
+//	func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
+//		return supervise.NewJobs(t.Engine, supervise.Job{Spec: t.Spec, Load: supervise.LoadOf(disk.Name, t.Params)}), nil
+//	}
+//
+//	func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
+//		return supervise.RunTrial(ctx, t, m)
+//	}
 package supervise
 
 import (
@@ -59,7 +74,7 @@ type Process struct {
 // engine keeps data in another directory, arguments get that one in place of
 // bench.DataDir. Start fails if the engine did not apply spec.
 //
-// The clock is a trial's or an SetupClock; it times the start and is not kept. Neither is
+// The clock is a trial's or a SetupClock; it times the start and is not kept. Neither is
 // ctx: once Start has returned, the process stays until Remove. If Start fails, nothing
 // is left behind.
 func Start(ctx context.Context, e bench.Engine, spec bench.Spec, c bench.Clock, role string) (*Process, error) {
@@ -67,8 +82,8 @@ func Start(ctx context.Context, e bench.Engine, spec bench.Spec, c bench.Clock, 
 }
 
 // StartListening is Start for a process whose standard output and error are also written to
-// a listener: ear returns one writer for each of them, whose Write must not fail or
-// block. A nil ear means none.
+// a listener: logWriter returns one writer for each of them, whose Write must not fail or
+// block. A nil logWriter means none.
 func StartListening(
 	ctx context.Context, e bench.Engine, spec bench.Spec, c bench.Clock, role string, logWriter func() io.Writer,
 ) (*Process, error) {

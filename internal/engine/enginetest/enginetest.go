@@ -245,7 +245,7 @@ func Create(t testing.TB, e bench.Engine, spec bench.Spec) bench.Container {
 	return c
 }
 
-// NewEnv makes a site for one run in a temporary directory.
+// NewEnv makes the directory of one run, in a temporary one.
 func NewEnv(t testing.TB, images *image.Library) Env {
 	t.Helper()
 	dir := t.TempDir()

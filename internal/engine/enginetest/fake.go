@@ -78,7 +78,7 @@ type Fault struct {
 //
 // Programs are tasks of the agent: mark, mark hold, exit, echo, env, print,
 // spew, sleep, hold, tick and stubborn do as the agent does; every other task
-// exits with 0 at once. Any other program does not exist. Programs run by Exec
+// exits with 0 at once, so a load does not report. Any other program does not exist. Programs run by Exec
 // take what OpExec takes, and no OpRun.
 type Fake struct {
 	config FakeConfig

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/app"
@@ -162,6 +163,54 @@ func TestResume(t *testing.T) {
 	}
 	if _, err := app.Incomplete(t.Context(), store, id); !errors.As(err, &why) || why.Kind != app.Finished {
 		t.Errorf("to go on with a finished run: %v", err)
+	}
+}
+
+// switched is another observer at another time.
+type switched struct{ app.Observer }
+
+// Of several who resume a run at once, one continues it, and the others learn that it is under
+// way: also while what a killed process left is looked for.
+func TestResumeAtOnce(t *testing.T) {
+	for range 5 {
+		w := &watcher{after: 1, interrupt: make(chan struct{})}
+		o := &switched{Observer: w}
+		a, store := newAppFor(t, o), newStore(t)
+		p := planned(t, a, small)
+		id, err := a.Measure(t.Context(), store, p, app.Options{Interrupt: w.interrupt})
+		if !errors.Is(err, run.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		r, err := app.Incomplete(t.Context(), store, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Observer = app.NopObserver{}
+		errs := make([]error, 3)
+		var together sync.WaitGroup
+		for i := range errs {
+			together.Go(func() {
+				_, errs[i] = a.Resume(t.Context(), store, r, app.Options{})
+			})
+		}
+		together.Wait()
+		continued := 0
+		for _, err := range errs {
+			var why *app.Problem
+			switch {
+			case err == nil:
+				continued++
+			case errors.Is(err, bench.ErrFinished): // it was resumed and finished meanwhile
+			case !errors.As(err, &why) || why.Kind != app.UnderWay || why.Run != id:
+				t.Errorf("one fails with %v", err)
+			}
+		}
+		stored, err := store.Open(t.Context(), id)
+		if err != nil || continued != 1 || stored.End == nil || len(stored.Resumptions) != 1 ||
+			len(stored.Samples) != 2*len(p.Plan.Cells) {
+			t.Errorf("%d continued; resumptions: %d, %d trials, end %v; %v", continued, len(stored.Resumptions),
+				len(stored.Samples), stored.End, err)
+		}
 	}
 }
 

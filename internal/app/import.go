@@ -17,8 +17,8 @@ type ImportedRun struct {
 	Name    string `json:"name,omitempty"` // that it has here
 	Samples int    `json:"samples"`
 	Damaged int    `json:"damaged,omitempty"` // of them: could not be read, and count as failed
-	Status  string `json:"status"`    // "imported", "incomplete" or "already stored"
-	Sums    bool   `json:"checksums"` // whether its lines have them; false for one that an older version wrote
+	Status  string `json:"status"`            // "imported", "incomplete" or "already stored"
+	Sums    bool   `json:"checksums"`         // whether its lines have them; false for one that an older version wrote
 	// Unnamed says that it came with the name of another run, and has none here.
 	Unnamed *bench.NameTaken `json:"name_taken,omitempty"`
 }

@@ -3,10 +3,12 @@ package app_test
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/app"
@@ -211,6 +213,52 @@ func TestResumeAtOnce(t *testing.T) {
 			t.Errorf("%d continued; resumptions: %d, %d trials, end %v; %v", continued, len(stored.Resumptions),
 				len(stored.Samples), stored.End, err)
 		}
+	}
+}
+
+// Engines that a run does not use are not asked anything, from its plan to its resumption.
+func TestOthersAreNotAsked(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }() // nobody uses it any more
+	var asked atomic.Int32
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			asked.Add(1)
+			_ = c.Close() // which is an answer too
+		}
+	}()
+	t.Setenv("DOCKER_HOST", "unix://"+socket)
+	w := &watcher{after: 1, interrupt: make(chan struct{})}
+	a, store := newApp(t, w), newStore(t)
+	p := planned(t, a, small)
+	if len(p.Probed) != 1 {
+		t.Errorf("probed: %d engines, want 1", len(p.Probed))
+	}
+	id, err := a.Measure(t.Context(), store, p, app.Options{Interrupt: w.interrupt})
+	if !errors.Is(err, run.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	r, err := app.Incomplete(t.Context(), store, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Resume(t.Context(), store, r, app.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if n := asked.Load(); n > 0 {
+		t.Errorf("docker was asked %d times", n)
+	}
+	_, err = a.Clean(t.Context(), app.CleanOptions{})
+	if asked.Load() == 0 {
+		t.Errorf("Clean does not ask docker either: %v", err)
 	}
 }
 

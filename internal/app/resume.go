@@ -25,7 +25,7 @@ func (a *App) takeUp(
 	ctx context.Context, s bench.Store, stored *bench.Run, e *bench.Extension, o Options,
 ) (id string, err error) {
 	id = stored.Header.ID
-	dir, err := a.takeOver(ctx, id)
+	dir, err := a.takeOver(ctx, id, declaredBy(stored))
 	if err != nil {
 		return "", err
 	}
@@ -67,11 +67,7 @@ func (a *App) resumeSession(
 // resumeRun gets ready to go on with a stored run: with the engines that it
 // declared, measuring the same quantities.
 func (a *App) resumeRun(ctx context.Context, stored *bench.Run, s *EngineSite) (Session, error) {
-	var declared []Instance
-	for _, e := range stored.Header.Engines {
-		declared = append(declared, Instance{Name: e.Name, Driver: e.Driver, Options: e.Options})
-	}
-	p, err := a.replan(ctx, stored.Header.Plan, declared, s)
+	p, err := a.replan(ctx, stored.Header.Plan, declaredBy(stored), s)
 	if err == nil {
 		err = p.Usable(ctx)
 	}
@@ -94,6 +90,14 @@ func (a *App) resumeRun(ctx context.Context, stored *bench.Run, s *EngineSite) (
 		Header: underLimits(stored), Planned: p, Done: stored.Samples,
 		Look: stored.Looks(), ExtendedAt: extendedAt(stored), WasPrecise: wasPrecise(stored), machine: m,
 	}, nil
+}
+
+// declaredBy lists the engines that a stored run uses.
+func declaredBy(stored *bench.Run) (all []Instance) {
+	for _, e := range stored.Header.Engines {
+		all = append(all, Instance{Name: e.Name, Driver: e.Driver, Options: e.Options})
+	}
+	return all
 }
 
 // Incomplete opens an incomplete run so that it can be resumed: the one with the name, as
@@ -147,12 +151,14 @@ func isImported(id string) error {
 // takeOver takes the directory of a run that is not under way, and removes what a killed process of
 // the run left. From its beginning, nobody else can take the run over or clean up after it: of
 // several who try at once, one succeeds, and what that one makes is not removed by the others.
-func (a *App) takeOver(ctx context.Context, id string) (*runDir, error) {
+// Only engines of the run are asked: another one's daemon may have to start for its answer.
+func (a *App) takeOver(ctx context.Context, id string, engines []Instance) (*runDir, error) {
 	dir, dead, err := a.claim(id)
 	if err != nil {
 		return nil, err
 	}
-	found, _, err := a.leftovers(ctx, []string{id})
+	engines = append([]Instance{{Name: "native", Driver: "native"}}, engines...) // which load generators always use
+	found, _, err := a.leftovers(ctx, a.withUsed(engines, []string{id}), []string{id})
 	err = errors.Join(err, removeLeftovers(ctx, found))
 	switch {
 	case err != nil && dead:

@@ -42,7 +42,10 @@ func (a *invocation) exportCommand() *cobra.Command {
 				events := seen.filter(record.Stored(cmd.Context(), s, id))
 				err = a.toFile(output, func(w io.Writer) error {
 					b := bufio.NewWriter(w)
-					return errors.Join(write(b, events), b.Flush())
+					if err := write(b, events); err != nil {
+						return err
+					}
+					return b.Flush()
 				})
 				return errors.Join(err, seen.err(id))
 			})

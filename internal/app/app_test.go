@@ -3,9 +3,12 @@ package app_test
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/app"
@@ -162,6 +165,100 @@ func TestResume(t *testing.T) {
 	}
 	if _, err := app.Incomplete(t.Context(), store, id); !errors.As(err, &why) || why.Kind != app.Finished {
 		t.Errorf("to go on with a finished run: %v", err)
+	}
+}
+
+// switched is another observer at another time.
+type switched struct{ app.Observer }
+
+// Of several who resume a run at once, one continues it, and the others learn that it is under
+// way: also while what a killed process left is looked for.
+func TestResumeAtOnce(t *testing.T) {
+	for range 5 {
+		w := &watcher{after: 1, interrupt: make(chan struct{})}
+		o := &switched{Observer: w}
+		a, store := newAppFor(t, o), newStore(t)
+		p := planned(t, a, small)
+		id, err := a.Measure(t.Context(), store, p, app.Options{Interrupt: w.interrupt})
+		if !errors.Is(err, run.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		r, err := app.Incomplete(t.Context(), store, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Observer = app.NopObserver{}
+		errs := make([]error, 3)
+		var together sync.WaitGroup
+		for i := range errs {
+			together.Go(func() {
+				_, errs[i] = a.Resume(t.Context(), store, r, app.Options{})
+			})
+		}
+		together.Wait()
+		continued := 0
+		for _, err := range errs {
+			var why *app.Problem
+			switch {
+			case err == nil:
+				continued++
+			case errors.Is(err, bench.ErrFinished): // it was resumed and finished meanwhile
+			case !errors.As(err, &why) || why.Kind != app.UnderWay || why.Run != id:
+				t.Errorf("one fails with %v", err)
+			}
+		}
+		stored, err := store.Open(t.Context(), id)
+		if err != nil || continued != 1 || stored.End == nil || len(stored.Resumptions) != 1 ||
+			len(stored.Samples) != 2*len(p.Plan.Cells) {
+			t.Errorf("%d continued; resumptions: %d, %d trials, end %v; %v", continued, len(stored.Resumptions),
+				len(stored.Samples), stored.End, err)
+		}
+	}
+}
+
+// Engines that a run does not use are not asked anything, from its plan to its resumption.
+func TestOthersAreNotAsked(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }() // nobody uses it any more
+	var asked atomic.Int32
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			asked.Add(1)
+			_ = c.Close() // which is an answer too
+		}
+	}()
+	t.Setenv("DOCKER_HOST", "unix://"+socket)
+	w := &watcher{after: 1, interrupt: make(chan struct{})}
+	a, store := newApp(t, w), newStore(t)
+	p := planned(t, a, small)
+	if len(p.Probed) != 1 {
+		t.Errorf("probed: %d engines, want 1", len(p.Probed))
+	}
+	id, err := a.Measure(t.Context(), store, p, app.Options{Interrupt: w.interrupt})
+	if !errors.Is(err, run.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	r, err := app.Incomplete(t.Context(), store, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Resume(t.Context(), store, r, app.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if n := asked.Load(); n > 0 {
+		t.Errorf("docker was asked %d times", n)
+	}
+	_, err = a.Clean(t.Context(), app.CleanOptions{})
+	if asked.Load() == 0 {
+		t.Errorf("Clean does not ask docker either: %v", err)
 	}
 }
 

@@ -47,7 +47,7 @@ func (a *App) Clean(ctx context.Context, c CleanOptions) (found []Leftover, err 
 	if err != nil {
 		return nil, err
 	}
-	found, unasked, err := a.leftovers(ctx, runs)
+	found, unasked, err := a.leftovers(ctx, a.withUsed(Builtin(), runs), runs)
 	if unknown := a.unknownRun(ctx, c, ids(half), found); unknown != nil {
 		return nil, errors.Join(unknown, err)
 	}
@@ -119,11 +119,13 @@ func (a *App) unknownRun(ctx context.Context, c CleanOptions, half []string, fou
 	return nil
 }
 
-// leftovers asks every engine, built-in or used by a dead run, what runs left behind. A run
+// leftovers asks engines what runs left behind, among them all that these runs used. A run
 // is unasked if one of its engines cannot be asked. Then there is an error, and its
 // directory stays, because nothing else remembers its engines.
-func (a *App) leftovers(ctx context.Context, runs []string) (found []Leftover, unasked []string, err error) {
-	found, silent, err := a.leftoversOf(ctx, a.instancesOf(runs), runs)
+func (a *App) leftovers(
+	ctx context.Context, instances []Instance, runs []string,
+) (found []Leftover, unasked []string, err error) {
+	found, silent, err := a.leftoversOf(ctx, instances, runs)
 	for _, id := range runs {
 		for _, used := range a.savedInstances(id) {
 			if why, ok := silent[used.Name]; ok {
@@ -255,9 +257,9 @@ func saveInstances(dir string, all []Instance) error {
 	return os.WriteFile(filepath.Join(dir, instancesFile), data, 0o600)
 }
 
-// instancesOf lists the built-in engines and those that dead runs used.
-func (a *App) instancesOf(runs []string) []Instance {
-	all := Builtin()
+// withUsed joins engines, such as the built-in ones, with those that dead runs used.
+func (a *App) withUsed(all []Instance, runs []string) []Instance {
+	all = slices.Clone(all)
 	for _, id := range runs {
 		for _, used := range a.savedInstances(id) {
 			if !slices.ContainsFunc(all, func(e Instance) bool {

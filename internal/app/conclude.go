@@ -20,7 +20,7 @@ func Conclude(r *bench.Run, err error, cut bool) (outcome, beside error) {
 	case n == 0 && (errors.Is(err, run.ErrInterrupted) || err != nil && cut):
 		return fmt.Errorf("run %s: %w %w", id, interruption(err), errNothingKept), nil
 	case errors.Is(err, run.ErrInterrupted), err != nil && cut:
-		err = fmt.Errorf("run %s: %w; %d trials are stored", id, interruption(err), n)
+		err = fmt.Errorf("run %s: %w; stored trials: %d", id, interruption(err), n)
 		return &Problem{Kind: Interrupted, Err: err, Run: id, Trials: n}, nil
 	case err != nil && r.End != nil:
 		if failed := outcomeOf(r); errors.Is(err, errLeftBehind) && failed != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/store/record"
@@ -15,19 +16,23 @@ type ImportedRun struct {
 	ID      string `json:"id"`
 	Name    string `json:"name,omitempty"` // that it has here
 	Samples int    `json:"samples"`
-	Status  string `json:"status"`    // "imported", "incomplete" or "already stored"
-	Sums    bool   `json:"checksums"` // whether its lines have them; false for one that an older version wrote
+	Damaged int    `json:"damaged,omitempty"` // of them: could not be read, and count as failed
+	Status  string `json:"status"`            // "imported", "incomplete" or "already stored"
+	Sums    bool   `json:"checksums"`         // whether its lines have them; false for one that an older version wrote
 	// Unnamed says that it came with the name of another run, and has none here.
 	Unnamed *bench.NameTaken `json:"name_taken,omitempty"`
 }
 
 // Import stores every run of a stream of records, whole or as far as it goes, and returns
 // those that it has stored, also with an error: what came before that stays. A run that is
-// stored already is left as it is; one that is stored in part continues where it ended.
+// stored already is left as it is; one that is stored in part continues where it ended. If
+// lines are damaged, it stores everything else: see record.Salvager. The error is then
+// *record.Faults.
 func Import(ctx context.Context, s bench.Store, r io.Reader) ([]ImportedRun, error) {
 	i := importing{store: s}
-	err := i.read(ctx, record.NewDecoder(r))
-	return i.all, err
+	lines := record.NewSalvager(r)
+	err := i.read(ctx, lines)
+	return i.all, errors.Join(lines.Faults(), err)
 }
 
 // importing stores the runs of one stream while it is read.
@@ -40,7 +45,7 @@ type importing struct {
 }
 
 // read stores runs whole, or as far as they go. What came before an error stays.
-func (i *importing) read(ctx context.Context, d *record.Decoder) error {
+func (i *importing) read(ctx context.Context, d *record.Salvager) error {
 	for {
 		e, err := d.Next()
 		if errors.Is(err, io.EOF) {
@@ -65,6 +70,9 @@ func (i *importing) read(ctx context.Context, d *record.Decoder) error {
 		}
 		if e.Sample != nil {
 			i.run.Samples++
+			if slices.Contains(e.Sample.Notes, bench.NoteDamaged) {
+				i.run.Damaged++
+			}
 		}
 		if e.End != nil {
 			i.run.Status = "imported"

@@ -39,24 +39,28 @@ func outcomeOf(r *bench.Run) error {
 	}
 }
 
-// refusedCells is the error of a plan if no cell of it can run here, as far as that is known
-// before the run; nil if one can. A plan with hooks is not refused: they may provide what
+// refusedCells is the error of a plan if no cell of it can run here, or none that would be compared
+// with a baseline, as far as that is known before the run; nil if one can. A plan with hooks is not refused: they may provide what
 // is missing.
 func (p *Planned) refusedCells(ctx context.Context, dir string) error {
 	if len(p.Plan.Hooks) > 0 {
 		return nil
 	}
-	why := run.Refused(ctx, run.Options{
+	o := run.Options{
 		Header: bench.Header{ID: p.engineSite.run, Plan: p.Plan}, Workload: p.Workload,
 		Engines: p.engines(), Client: p.client(), Dir: dir,
-	})
+	}
+	what, why := "nothing can be measured: ", run.Refused(ctx, o)
+	if why == nil {
+		what, why = "nothing can be compared: ", run.OnlyBaselines(ctx, o)
+	}
 	if why == nil {
 		return nil
 	}
 	var reasons []string
 	cells := map[string][]string{} // by their reason
 	for i, err := range why {
-		if c := p.Plan.Cells[i]; !c.Control {
+		if c := p.Plan.Cells[i]; err != nil && !c.Control {
 			reason := err.Error()
 			if cells[reason] == nil {
 				reasons = append(reasons, reason)
@@ -67,7 +71,7 @@ func (p *Planned) refusedCells(ctx context.Context, dir string) error {
 	for i, reason := range reasons {
 		reasons[i] = strings.Join(cells[reason], ", ") + ": " + reason
 	}
-	text := "nothing can be measured: " + strings.Join(reasons, "\n")
+	text := what + strings.Join(reasons, "\n")
 	return &Problem{Kind: NothingPossible, Err: &unsupported{text}}
 }
 

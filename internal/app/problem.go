@@ -48,7 +48,7 @@ const (
 	NoIncomplete    Kind = "no-incomplete"    // to be resumed
 	OtherMetrics    Kind = "other-metrics"    // than this version measures on this machine
 	NotCounted      Kind = "not-counted"      // system calls, as the run did before
-	UnderWay        Kind = "under-way"        // so that it cannot be removed
+	UnderWay        Kind = "under-way"        // so that it cannot be removed or resumed
 	BadName         Kind = "bad-name"         // no run can be called so
 	NameTaken       Kind = "name-taken"       // by the run
 	ManyRemarks     Kind = "many-remarks"     // on the run: there is no room for more

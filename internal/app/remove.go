@@ -27,7 +27,7 @@ func (a *App) ToRemove(ctx context.Context, s bench.Store, names []string, f *Fi
 			return r, err
 		}
 		if a.UnderWay(id) {
-			return r, &Problem{Kind: UnderWay, Err: fmt.Errorf("run %s is under way", id), Run: id}
+			return r, isUnderWay(id)
 		}
 		if !slices.Contains(ids, id) {
 			ids = append(ids, id)
@@ -64,7 +64,7 @@ func (a *App) ToRemove(ctx context.Context, s bench.Store, names []string, f *Fi
 func (a *App) Remove(ctx context.Context, s bench.Store, ids []string, each func(id string)) error {
 	for _, id := range ids {
 		if a.UnderWay(id) { // since it was looked up
-			return &Problem{Kind: UnderWay, Err: fmt.Errorf("run %s is under way", id), Run: id}
+			return isUnderWay(id)
 		}
 		if err := s.Remove(ctx, id); err != nil {
 			return err

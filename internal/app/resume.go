@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -23,40 +25,49 @@ func (a *App) takeUp(
 	ctx context.Context, s bench.Store, stored *bench.Run, e *bench.Extension, o Options,
 ) (id string, err error) {
 	id = stored.Header.ID
-	if err := a.cleanDead(ctx, id); err != nil {
+	dir, err := a.takeOver(ctx, id, declaredBy(stored))
+	if err != nil {
 		return "", err
 	}
+	session, err := a.resumeSession(ctx, s, dir, stored, e)
+	if err != nil {
+		return "", errors.Join(err, dir.remove())
+	}
+	defer session.machine.Close()
+	session.interrupt = o.Interrupt
+	err = a.execute(ctx, dir, session)
+	return id, errors.Join(err, session.writer.Close())
+}
+
+// resumeSession gets ready to go on with a stored run in its directory, and opens the run for
+// appending. If it fails, nothing of it stays open.
+func (a *App) resumeSession(
+	ctx context.Context, s bench.Store, dir *runDir, stored *bench.Run, e *bench.Extension,
+) (Session, error) {
 	again := bench.Resumption{
 		Time: a.config.Now().UTC(), Tool: a.config.Version, Seq: len(stored.Samples), Host: host.Facts(fsRoot), Extension: e,
 	}
 	resumed := *stored
 	resumed.Resumptions = append(slices.Clone(stored.Resumptions), again)
-	session, err := a.resumeRun(ctx, &resumed, a.runSite(id))
+	session, err := a.resumeRun(ctx, &resumed, a.runSite(dir.id))
 	if err != nil {
-		return "", err
+		return Session{}, err
 	}
-	defer session.machine.Close()
-	dir, err := a.newRunDir(id, session.Planned.usedInstances())
+	err = saveInstances(dir.path, session.Planned.usedInstances())
+	if err == nil {
+		session.writer, err = s.Resume(ctx, dir.id, again)
+	}
 	if err != nil {
-		return "", err
+		session.machine.Close()
+		return Session{}, err
 	}
-	w, err := s.Resume(ctx, id, again)
-	if err != nil {
-		return "", errors.Join(err, dir.remove())
-	}
-	session.writer, session.interrupt = w, o.Interrupt
-	err = a.execute(ctx, dir, session)
-	return id, errors.Join(err, w.Close())
+	return session, nil
 }
 
 // resumeRun gets ready to go on with a stored run: with the engines that it
 // declared, measuring the same quantities.
 func (a *App) resumeRun(ctx context.Context, stored *bench.Run, s *EngineSite) (Session, error) {
-	var declared []Instance
-	for _, e := range stored.Header.Engines {
-		declared = append(declared, Instance{Name: e.Name, Driver: e.Driver, Options: e.Options})
-	}
-	p, err := a.replan(ctx, stored.Header.Plan, declared, s)
+	p, err := a.replan(ctx, stored.Header.Plan, declaredBy(stored), s)
 	if err == nil {
 		err = p.Usable(ctx)
 	}
@@ -79,6 +90,14 @@ func (a *App) resumeRun(ctx context.Context, stored *bench.Run, s *EngineSite) (
 		Header: underLimits(stored), Planned: p, Done: stored.Samples,
 		Look: stored.Looks(), ExtendedAt: extendedAt(stored), WasPrecise: wasPrecise(stored), machine: m,
 	}, nil
+}
+
+// declaredBy lists the engines that a stored run uses.
+func declaredBy(stored *bench.Run) (all []Instance) {
+	for _, e := range stored.Header.Engines {
+		all = append(all, Instance{Name: e.Name, Driver: e.Driver, Options: e.Options})
+	}
+	return all
 }
 
 // Incomplete opens an incomplete run so that it can be resumed: the one with the name, as
@@ -129,27 +148,66 @@ func isImported(id string) error {
 	return &Problem{Kind: Imported, Err: err, Run: id}
 }
 
-// cleanDead removes what the killed process of one run left. The run must not
-// be under way.
-func (a *App) cleanDead(ctx context.Context, id string) error {
-	dead, err := deadRuns(a.state)
-	defer release(dead)
+// takeOver takes the directory of a run that is not under way, and removes what a killed process of
+// the run left. From its beginning, nobody else can take the run over or clean up after it: of
+// several who try at once, one succeeds, and what that one makes is not removed by the others.
+// Only engines of the run are asked: another one's daemon may have to start for its answer.
+func (a *App) takeOver(ctx context.Context, id string, engines []Instance) (*runDir, error) {
+	dir, dead, err := a.claim(id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := a.selectDead(ids(dead), []string{id}); err != nil {
-		return err
+	engines = append([]Instance{{Name: "native", Driver: "native"}}, engines...) // which load generators always use
+	found, _, err := a.leftovers(ctx, a.withUsed(engines, []string{id}), []string{id})
+	err = errors.Join(err, removeLeftovers(ctx, found))
+	switch {
+	case err != nil && dead:
+		return nil, errors.Join(err, dir.close()) // it stays for 'tare clean'
+	case err != nil:
+		return nil, errors.Join(err, dir.remove())
 	}
-	found, _, err := a.leftovers(ctx, []string{id})
-	if err := errors.Join(err, removeLeftovers(ctx, found)); err != nil {
-		return err
+	if err := checkUnmounted(dir.path); err != nil {
+		return nil, errors.Join(err, dir.close())
 	}
-	for _, d := range dead {
-		if d.id == id {
-			return d.remove()
-		}
+	if err := dir.empty(); err != nil {
+		return nil, errors.Join(err, dir.close())
 	}
-	return nil
+	return dir, nil
+}
+
+// claim locks the directory of a run that is not under way: the one of a dead process, or else a
+// new one.
+func (a *App) claim(id string) (dir *runDir, dead bool, err error) {
+	if a.state == "" {
+		return nil, false, errNoState
+	}
+	path := a.runDir(id)
+	dir, err = lockDir(path)
+	switch {
+	case err == nil:
+		return dir, true, nil
+	case errors.Is(err, errLocked):
+		return nil, false, isUnderWay(id)
+	case !errors.Is(err, errForeign) && !errors.Is(err, fs.ErrNotExist):
+		return nil, false, fmt.Errorf("run %s: %w", id, err)
+	}
+	dir, err = makeRunDir(a.state, id)
+	switch {
+	case err == nil:
+		return dir, false, nil
+	case a.UnderWay(id): // another process was faster
+		return nil, false, isUnderWay(id)
+	}
+	if _, foreign := os.Lstat(path); foreign == nil {
+		err := fmt.Errorf("%s is not the directory of a run: %w", path, errForeign)
+		return nil, false, &Problem{Kind: ForeignFiles, Err: err, Run: id}
+	}
+	return nil, false, &Problem{Kind: NoState, Err: err, Run: id}
+}
+
+// isUnderWay is the error of doing something with a run that a process measures now.
+func isUnderWay(id string) error {
+	return &Problem{Kind: UnderWay, Err: fmt.Errorf("run %s is under way", id), Run: id}
 }
 
 // sameMetrics refuses to mix the metrics of two versions of tare.

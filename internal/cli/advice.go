@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/tare-bench/tare/internal/app"
 )
@@ -57,6 +58,9 @@ func adviceForRun(p *app.Problem) advice {
 	switch p.Kind {
 	case app.NoState:
 		const other = "choose another directory for temporary run data with --state DIR"
+		if errors.Is(p.Err, syscall.ENOSPC) {
+			return advice{false, "free some space there, or " + other}
+		}
 		return advice{false, cmp.Or(generalHint(p.Err), other)}
 	case app.LeftBehind:
 		return advice{false, "'tare clean' removes it"}

@@ -10,6 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 func (a *invocation) checkCommand() *cobra.Command {
@@ -129,9 +130,10 @@ func (a *invocation) printChecked(r checkedRun) {
 	case len(r.Damaged) > 0:
 		fmt.Fprintf(a.stdout, "%s: damaged trials: %d of %d\n", r.ID, len(r.Damaged), r.Trials)
 	case r.Sums:
-		fmt.Fprintf(a.stdout, "%s: %d trials, unchanged\n", r.ID, r.Trials)
+		fmt.Fprintf(a.stdout, "%s: %s, unchanged\n", r.ID, unit.FormatCount(r.Trials, "trial"))
 	default:
-		fmt.Fprintf(a.stdout, "%s: %d trials, not checked: an older tare stored it without checksums\n", r.ID, r.Trials)
+		fmt.Fprintf(a.stdout, "%s: %s, not checked: an older tare stored it without checksums\n", r.ID,
+			unit.FormatCount(r.Trials, "trial"))
 	}
 	if r.Written != "" {
 		fmt.Fprintf(a.stdout, "  its name and notes: %s\n", plain.Line(r.Written))

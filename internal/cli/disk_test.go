@@ -37,7 +37,10 @@ func TestDiskFull(t *testing.T) {
 	}
 	p.nothingLeft(t)
 	got := p.last(t)
-	for _, part := range []string{p.store, "no space left", "tare resume " + got.Header.ID[len("20260314-150926-"):]} {
+	for _, part := range []string{
+		p.store, "no space left", "tare resume " + got.Header.ID[len("20260314-150926-"):],
+		"0 B of 400 KiB are free in the file system at " + disk + "; ",
+	} {
 		if !strings.Contains(result.stderr, part) {
 			t.Errorf("it does not say %q:\n%s", part, result.stderr)
 		}
@@ -59,6 +62,48 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("after resume: %d of %d trials, ended with %+v", n, scheduled, finished.End)
 	}
 	p.nothingLeft(t)
+}
+
+// The state directory and a file of results can be on a full file system too. The message says
+// which it is, and everything that was measured stays.
+func TestOtherDisksFull(t *testing.T) {
+	p := newTestEnv(t)
+	disk := filepath.Join(p.dir, "disk")
+	if err := os.Mkdir(disk, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=64k"); err != nil {
+		t.Skipf("a small disk needs the right to mount one: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(disk, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	p.must(t, small([]string{"native"}, "--blocks", "30")...)
+	stored := len(p.last(t).Samples)
+	where := "of 64 KiB are free in the file system at " + disk + "; "
+	check := func(args ...string) {
+		t.Helper()
+		result := p.tare(t, args...)
+		for _, part := range []string{"no space left", where} {
+			if result.code != 1 || !strings.Contains(result.stderr, part) {
+				t.Errorf("%q: exit code %d; it does not say %q:\n%s", args, result.code, part, result.stderr)
+			}
+		}
+	}
+	check("export", "last", "-o", filepath.Join(disk, "run.jsonl"))
+	check(append(small([]string{"native"}, "--blocks", "30"), "-o", filepath.Join(disk, "also.jsonl"))...)
+	if got := p.runs(t); len(got) != 2 || len(got[0].Samples)+len(got[1].Samples) <= stored {
+		t.Errorf("%d runs are stored, want both, and trials of each", len(got))
+	}
+	if err := os.WriteFile(filepath.Join(disk, "fill"), make([]byte, 1<<20), 0o600); err == nil {
+		t.Fatal("the disk is not full")
+	}
+	check(append(small([]string{"native"}), "--state", filepath.Join(disk, "state"))...)
+	if got := p.runs(t); len(got) != 2 {
+		t.Errorf("%d runs are stored, want 2", len(got))
+	}
 }
 
 // Runs at the same time share a store and a state directory, and clean takes

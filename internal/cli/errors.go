@@ -91,6 +91,9 @@ func (a *invocation) fail(err error) int {
 	if code == exitTrials {
 		return code // the report has said it
 	}
+	if space := a.fullDisk(err); space != "" {
+		hint = strings.TrimSuffix(space+"; "+hint, "; ")
+	}
 	if a.global.JSON {
 		a.failJSON(err, hint, code)
 		return code

@@ -17,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/store/record"
 	"github.com/tare-bench/tare/internal/text/term"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 func (a *invocation) exportCommand() *cobra.Command {
@@ -41,7 +42,10 @@ func (a *invocation) exportCommand() *cobra.Command {
 				events := seen.filter(record.Stored(cmd.Context(), s, id))
 				err = a.toFile(output, func(w io.Writer) error {
 					b := bufio.NewWriter(w)
-					return errors.Join(write(b, events), b.Flush())
+					if err := write(b, events); err != nil {
+						return err
+					}
+					return b.Flush()
 				})
 				return errors.Join(err, seen.err(id))
 			})
@@ -139,8 +143,8 @@ func (a *invocation) importCommand() *cobra.Command {
 		Short: "Store runs that were exported elsewhere",
 		Long: `Import reads runs in the format "record" and stores them. It reads files, or
 stdin if no file is given or the file is -. A run that is already stored stays
-as it is; one that was imported in part is continued. If a line cannot be read,
-everything before it is stored.
+as it is; one that was imported in part is continued. If lines are damaged, import
+names them and stores everything else: the trials of these lines count as failed.
 
 With --from bucketbench it converts a bucketbench file to the tare experiment
 that does the same work, and lists differences in meaning. It stores nothing.`,
@@ -183,12 +187,16 @@ func checkImport(cmd *cobra.Command, from string, args []string) error {
 
 func (a *invocation) importFiles(ctx context.Context, s bench.Store, names []string) error {
 	all := []app.ImportedRun{}
+	var damaged error
 	for _, name := range names {
-		if err := a.importFile(ctx, s, name, &all); err != nil {
-			return errors.Join(a.printImported(all), err)
+		err := a.importFile(ctx, s, name, &all)
+		var faults *record.Faults
+		if err != nil && !errors.As(err, &faults) {
+			return errors.Join(a.printImported(all), damaged, err)
 		}
+		damaged = errors.Join(damaged, err)
 	}
-	return a.printImported(all)
+	return errors.Join(a.printImported(all), damaged)
 }
 
 func (a *invocation) importFile(ctx context.Context, s bench.Store, name string, all *[]app.ImportedRun) error {
@@ -208,11 +216,18 @@ func (a *invocation) importFile(ctx context.Context, s bench.Store, name string,
 	stored, err := app.Import(ctx, s, r)
 	*all = append(*all, stored...)
 	var broken *record.Error
+	var faults *record.Faults
 	switch {
 	case errors.As(err, &broken) && isDocument(begin):
 		return &hintError{
 			fmt.Errorf("%s: this is a document of 'tare export -f json', which cannot be imported", name),
 			"export the run with -f record and import that file",
+		}
+	case errors.As(err, &faults):
+		return &hintError{
+			fmt.Errorf("%s: %w", name, err),
+			"everything else was imported; 'tare check' lists the trials that are lost. If there is an intact copy, " +
+				"remove the run with 'tare rm' and import that",
 		}
 	case errors.As(err, &broken):
 		return &hintError{fmt.Errorf("%s: %w", name, err), "import reads what 'tare export' or 'tare run -o' wrote"}
@@ -243,7 +258,12 @@ func (a *invocation) printImported(all []app.ImportedRun) error {
 		if r.Unnamed != nil {
 			unnamed = ", without its name: " + r.Unnamed.Error()
 		}
-		fmt.Fprintf(a.stdout, "%s: %s, %d trials%s%s\n", r.ID, r.Status, r.Samples, unchecked, unnamed)
+		damaged := ""
+		if r.Damaged > 0 {
+			damaged = fmt.Sprintf(", damaged trials, imported as failed: %d", r.Damaged)
+		}
+		fmt.Fprintf(a.stdout, "%s: %s, %s%s%s%s\n", r.ID, r.Status, unit.FormatCount(r.Samples, "trial"), damaged,
+			unchecked, unnamed)
 	}
 	return nil
 }

@@ -235,6 +235,27 @@ func Refused(ctx context.Context, o Options) []error {
 	return why
 }
 
+// OnlyBaselines returns, by cell, why a run of this plan would compare nothing: the workload refuses
+// every cell that would be compared with a baseline. An error is nil for a cell that can run. It
+// returns nil if a comparison remains, or if the plan has none.
+func OnlyBaselines(ctx context.Context, o Options) []error {
+	r := newRunner(o)
+	why, refused := make([]error, len(r.plan.Cells)), false
+	for cell, c := range r.plan.Cells {
+		if c.Baseline || c.Control {
+			continue
+		}
+		if why[cell] = r.checkCell(ctx, cell); !errors.Is(why[cell], bench.ErrUnsupported) {
+			return nil
+		}
+		refused = true
+	}
+	if !refused {
+		return nil
+	}
+	return why
+}
+
 // blocks runs the trials block by block, until there is a reason to stop before the
 // next block.
 func (r *runner) blocks(ctx context.Context) (bench.StopReason, error) {

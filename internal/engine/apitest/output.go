@@ -3,6 +3,7 @@ package apitest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -48,5 +49,45 @@ func LateCreate[E Engine](t *testing.T, open Open[E]) {
 	}
 	if !s.HasCall("DELETE /containers/tare-run-1-" + e.Name() + "-") {
 		t.Errorf("the container was not removed; calls: %q", s.Calls())
+	}
+}
+
+// ForeignID tests that nothing is done to a container that this run did not make, if a server's
+// answer to create has that one's ID. inspection is what the server says of it: JSON in which %q is
+// the run of its label.
+func ForeignID[E Engine](t *testing.T, open Open[E], inspection string) {
+	for _, run := range []string{"run-2", "", "run-1"} {
+		e, s := open(t, Answers{
+			"POST /containers/create":     Reply(201, `{"Id":"other"}`),
+			"GET /containers/other/json":  Reply(200, fmt.Sprintf(inspection, run)),
+			"DELETE /containers/other":    Reply(204, ""),
+			"POST /containers/other/kill": Reply(204, ""),
+		})
+		c := Created(t, e)
+		if _, err := c.Inspect(t.Context()); errors.Is(err, bench.ErrMismatch) != (run != "run-1") {
+			t.Errorf("Inspect of a container of run %q: %v", run, err)
+		}
+		first := c.Remove(t.Context())
+		if run == "run-1" {
+			if first != nil || !s.HasCall("DELETE /containers/other") {
+				t.Errorf("Remove of the run's own container: %v; calls %q", first, s.Calls())
+			}
+			continue
+		}
+		if err := c.Remove(t.Context()); err != nil {
+			t.Errorf("Remove, the second time: %v", err)
+		}
+		if s.HasCall("DELETE /containers/other") || s.HasCall("POST /containers/other") {
+			t.Errorf("a container of run %q is touched: %q", run, s.Calls())
+		}
+	}
+	e, s := open(t, Answers{"POST /containers/create": Reply(201, `{"Id":"other"}`)})
+	if _, err := e.Create(t.Context(), bench.Spec{Image: "own", Storage: "layer"}); err == nil {
+		t.Error("the server has no such container, and its data directory is there")
+	}
+	for _, method := range []string{"PUT", "DELETE", "POST"} {
+		if s.HasCall(method + " /containers/other") {
+			t.Errorf("a container that may be another's is touched: %q", s.Calls())
+		}
 	}
 }

@@ -167,7 +167,12 @@ func (d *Dir) exists() (bool, error) {
 	return err == nil, err
 }
 
-// makeOpen makes a directory in which all users can have files of their own.
+// makeOpen makes a directory in which all users can have files of their own. A narrower mode is not
+// enough: only the engine knows which user of the host the program in the container is (the image's
+// USER, a user namespace, a daemon without root), and the program must list the directory as well as
+// write to it. In the run's own directory, other users do not get here, except for plain processes.
+// In a directory of the user's choice they do, unless the user has closed that one; the sticky bit
+// keeps them from removing or renaming what is not theirs.
 func makeOpen(path string) error {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		return err

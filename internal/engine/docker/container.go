@@ -20,7 +20,8 @@ import (
 // dockerContainer is a container of the engine, from its creation to its removal.
 type dockerContainer struct {
 	engine *Engine
-	id     string
+	name   string // that tare gave it
+	id     string // that the engine gave it, or name if Inspect found that the ID is another container's
 	image  owned.Loaded
 	spec   bench.Spec
 	data   *datadir.Dir // on the host; nil if the spec needs none

@@ -128,7 +128,8 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 
 // make makes the container. If it fails, it leaves nothing behind.
 func (c *dockerContainer) make(ctx context.Context, info *system.Info) error {
-	options, err := c.options(info, c.engine.prefix+strconv.FormatInt(c.engine.number.Add(1), 10))
+	c.name = c.engine.prefix + strconv.FormatInt(c.engine.number.Add(1), 10)
+	options, err := c.options(info, c.name)
 	if err == nil {
 		options.HostConfig.NetworkMode, err = c.engine.modeOf(ctx, c.spec)
 	}
@@ -141,7 +142,7 @@ func (c *dockerContainer) make(ctx context.Context, info *system.Info) error {
 	if err := c.openData(ctx); err != nil {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
 		defer cancel()
-		return errors.Join(err, c.engine.removeContainer(clean, c.id))
+		return errors.Join(err, c.engine.removeContainer(clean, c.name))
 	}
 	return nil
 }

@@ -31,7 +31,8 @@ func (e *Engine) mountsFor(spec bench.Spec, data *datadir.Dir) []mount.Mount {
 }
 
 // openData makes bench.DataDir in the layer or in the volume, writable for every user. Images of
-// tare's own contain the directory already.
+// tare's own contain the directory already. Nothing has shown yet that the ID is this container's, so
+// the call names the container.
 func (c *dockerContainer) openData(ctx context.Context) error {
 	if image.IsOwn(c.spec.Image) || c.spec.Storage != "layer" && c.spec.Storage != "volume" {
 		return nil
@@ -40,7 +41,7 @@ func (c *dockerContainer) openData(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.engine.client.CopyToContainer(ctx, c.id,
+	_, err = c.engine.client.CopyToContainer(ctx, c.name,
 		client.CopyToContainerOptions{DestinationPath: "/", Content: bytes.NewReader(archive)})
 	if err != nil {
 		return c.failed("make "+bench.DataDir, err)

@@ -194,6 +194,11 @@ func TestLeftoversOfOthers(t *testing.T) {
 
 func TestOutput(t *testing.T) { apitest.Output(t, open, apitest.Reply(200, `{"StatusCode":0}`)) }
 
+func TestForeignID(t *testing.T) {
+	apitest.ForeignID(t, open, `{"Id":"other","Image":"sha256:00ff","State":{},"HostConfig":{"NetworkMode":"none"},
+		"Config":{"Labels":{"tare.run":%q}}}`)
+}
+
 func TestImageThatIsThere(t *testing.T) {
 	apitest.PresentImage(t, open, "docker", func(digest string) string { return digest })
 }
@@ -201,7 +206,7 @@ func TestImageThatIsThere(t *testing.T) {
 // A tag can be another image by the time that a container is made of it.
 func TestAnotherImage(t *testing.T) {
 	e, _ := open(t, apitest.Answers{
-		"GET /containers/c1/json": apitest.Reply(200, `{"Id":"c1","Image":"sha256:0bad","State":{},"HostConfig":{}}`),
+		"GET /containers/c1/json": apitest.Reply(200, `{"Id":"c1","Image":"sha256:0bad","State":{},"HostConfig":{},"Config":{"Labels":{"tare.run":"run-1"}}}`),
 	})
 	if a, err := apitest.Created(t, e).Inspect(t.Context()); !errors.Is(err, bench.ErrMismatch) {
 		t.Errorf("Inspect = %+v, %v; want bench.ErrMismatch", a, err)
@@ -334,7 +339,8 @@ func TestImageByManifest(t *testing.T) {
 				"GET /info":                         apitest.Reply(200, infoWith(test.info+`"MemoryLimit":true`)),
 				"GET /images/" + test.ref + "/json": apitest.Reply(200, test.image),
 				"GET /containers/c1/json": apitest.Reply(200,
-					`{"Id":"c1","Image":"sha256:00ff","State":{},"HostConfig":{"NetworkMode":"none"},"Config":{}}`),
+					`{"Id":"c1","Image":"sha256:00ff","State":{},"HostConfig":{"NetworkMode":"none"},
+						"Config":{"Labels":{"tare.run":"run-1"}}}`),
 			})
 			spec := bench.Spec{Image: test.ref, Argv: []string{"x"}}
 			if err := e.Prepare(t.Context(), spec); err != nil {

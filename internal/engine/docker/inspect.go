@@ -12,6 +12,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/kernel/netpath"
 	"github.com/tare-bench/tare/internal/kernel/proc"
 	"github.com/tare-bench/tare/internal/kernel/readback"
@@ -34,6 +35,9 @@ func (c *dockerContainer) Inspect(ctx context.Context) (bench.Applied, error) {
 	got := answer.Container
 	if got.HostConfig == nil || got.State == nil {
 		return bench.Applied{}, c.failed("inspect", errors.New("the engine's answer lacks State or HostConfig"))
+	}
+	if err := c.checkOwn(got.Config); err != nil {
+		return bench.Applied{}, c.failed("inspect", err)
 	}
 	if got.Image != c.image.ID {
 		return bench.Applied{}, c.failed("inspect",
@@ -67,6 +71,19 @@ func (c *dockerContainer) Inspect(ctx context.Context) (bench.Applied, error) {
 		err = c.fromKernel(pid, &a)
 	}
 	return a, err
+}
+
+// checkOwn is an error for a container that this run did not make. Later calls then name the
+// container, and never touch the other one.
+func (c *dockerContainer) checkOwn(config *container.Config) error {
+	if config == nil {
+		config = &container.Config{}
+	}
+	err := owned.Run{ID: c.engine.cfg.Run, Engine: c.engine.cfg.Name}.CheckLabels(config.Labels)
+	if err != nil {
+		c.id = c.name
+	}
+	return err
 }
 
 // fromKernel replaces the engine's statements by what the kernel says about a process.

@@ -70,6 +70,16 @@ func RunOf(name string) string {
 	return run
 }
 
+// CheckLabels is an error that wraps bench.ErrMismatch if these are not the labels of an object of
+// the run. What an engine names in its answer need not be what it made.
+func (r Run) CheckLabels(labels map[string]string) error {
+	if run := labels[Label]; run != r.ID {
+		return fmt.Errorf("%w: the engine's answer to create named a container that this run did not make (its label %s "+
+			"is %.80q)", bench.ErrMismatch, Label, run)
+	}
+	return nil
+}
+
 // CallError adds to an error which call of the engine failed.
 func (r Run) CallError(call string, err error) error {
 	return fmt.Errorf("%s: %s: %w", r.Engine, call, err)

@@ -22,7 +22,9 @@ import (
 // container is a container of the engine, from its creation to its removal.
 type container struct {
 	client *client
-	id     string
+	run    owned.Run
+	name   string // that tare gave it
+	id     string // that Podman gave it, or name if Inspect found that the ID is another container's
 	image  owned.Loaded
 	spec   bench.Spec
 	data   *datadir.Dir // on the host; nil if the spec needs none

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/datadir"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
 
@@ -81,7 +82,10 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	if err != nil {
 		return nil, c.failed("create", err)
 	}
-	made := &container{client: c, image: l, spec: spec, data: data, profile: e.seccompFile()}
+	made := &container{
+		client: c, run: owned.Run{ID: e.cfg.Run, Engine: e.cfg.Name}, image: l, spec: spec, data: data,
+		profile: e.seccompFile(),
+	}
 	if err := e.make(ctx, made); err != nil {
 		return nil, errors.Join(err, data.Remove())
 	}
@@ -95,8 +99,8 @@ func (e *Engine) make(ctx context.Context, c *container) (err error) {
 			return c.client.failed("write the seccomp profile", err)
 		}
 	}
-	name := e.prefix + strconv.FormatInt(e.number.Add(1), 10)
-	r := e.requestOf(c.client, c.spec, c.image, c.data, name)
+	c.name = e.prefix + strconv.FormatInt(e.number.Add(1), 10)
+	r := e.requestOf(c.client, c.spec, c.image, c.data, c.name)
 	if err := e.connect(ctx, c.client, c.spec, &r); err != nil {
 		return err
 	}
@@ -106,7 +110,7 @@ func (e *Engine) make(ctx context.Context, c *container) (err error) {
 	if err := c.openData(ctx); err != nil {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
 		defer cancel()
-		return errors.Join(err, c.client.removeContainer(clean, c.id))
+		return errors.Join(err, c.client.removeContainer(clean, c.name))
 	}
 	return nil
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // openData makes bench.DataDir in the layer or in the volume, writable for every user. Images of
-// tare's own contain the directory already.
+// tare's own contain the directory already. Nothing has shown yet that the ID is this container's, so
+// the call names the container.
 func (c *container) openData(ctx context.Context) error {
 	if image.IsOwn(c.spec.Image) || c.spec.Storage != "layer" && c.spec.Storage != "volume" {
 		return nil
@@ -20,7 +21,7 @@ func (c *container) openData(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	answer, err := c.client.send(ctx, http.MethodPut, "/containers/"+c.id+"/archive?path=%2F", "application/x-tar",
+	answer, err := c.client.send(ctx, http.MethodPut, "/containers/"+c.name+"/archive?path=%2F", "application/x-tar",
 		bytes.NewReader(archive))
 	if err != nil {
 		return c.failed("make "+bench.DataDir, err)

@@ -274,6 +274,11 @@ func TestExecThatIsStuck(t *testing.T) {
 	}
 }
 
+func TestForeignID(t *testing.T) {
+	apitest.ForeignID(t, open, `{"Id":"other","Image":"00ff","State":{},"HostConfig":{"NetworkMode":"none"},
+		"Config":{"Labels":{"tare.run":%q}}}`)
+}
+
 func TestImageThatIsThere(t *testing.T) {
 	apitest.PresentImage(t, open, "podman", func(digest string) string { return strings.TrimPrefix(digest, "sha256:") })
 }
@@ -281,7 +286,7 @@ func TestImageThatIsThere(t *testing.T) {
 // A name can be another image by the time that a container is made of it.
 func TestAnotherImage(t *testing.T) {
 	e, _ := open(t, apitest.Answers{
-		"GET /containers/c1/json": apitest.Reply(200, `{"Id":"c1","Image":"0bad","State":{},"HostConfig":{}}`),
+		"GET /containers/c1/json": apitest.Reply(200, `{"Id":"c1","Image":"0bad","State":{},"HostConfig":{},"Config":{"Labels":{"tare.run":"run-1"}}}`),
 	})
 	if a, err := apitest.Created(t, e).Inspect(t.Context()); !errors.Is(err, bench.ErrMismatch) {
 		t.Errorf("Inspect = %+v, %v; want bench.ErrMismatch", a, err)

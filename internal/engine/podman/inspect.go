@@ -76,6 +76,10 @@ func (c *container) Inspect(ctx context.Context) (bench.Applied, error) {
 	if err != nil {
 		return bench.Applied{}, c.failed("inspect", err)
 	}
+	if err := c.run.CheckLabels(got.Config.Labels); err != nil {
+		c.id = c.name // later calls name the container, and never touch the other one
+		return bench.Applied{}, c.failed("inspect", err)
+	}
 	digest := "sha256:" + got.Image
 	if digest != c.image.Digest {
 		return bench.Applied{}, c.failed("inspect",

@@ -41,6 +41,13 @@ func NewDecoder(r io.Reader) *Decoder {
 // *Error for what is wrong with the stream, and any other error as the reader
 // returned it. After an error it returns that error again.
 func (d *Decoder) Next() (Event, error) {
+	e, _, err := d.read()
+	return e, err
+}
+
+// read is Next. With an *Error it returns the bad line, if that was read whole; after d.err is
+// cleared, reading continues behind it.
+func (d *Decoder) read() (e Event, bad []byte, err error) {
 	for d.err == nil {
 		text, whole, err := d.readLine()
 		if err != nil {
@@ -57,13 +64,13 @@ func (d *Decoder) Next() (Event, error) {
 		event, err := d.parse(text)
 		if err != nil {
 			d.err = &Error{d.line, err}
-			break
+			return Event{}, text, d.err
 		}
 		if event != (Event{}) {
-			return event, nil
+			return event, nil, nil
 		}
 	}
-	return Event{}, d.err
+	return Event{}, nil, d.err
 }
 
 // Truncated reports whether the stream ended within a line, as when its writer was killed. No data is

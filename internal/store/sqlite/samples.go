@@ -100,23 +100,9 @@ func (r *sampleReader) rest(ctx context.Context) error {
 // sendDamaged sends the replacement for the next sample, which cannot be read.
 func (r *sampleReader) sendDamaged(why error) error {
 	why = fmt.Errorf("its stored data is damaged (samples of run number %d, row %d): %w", r.run.number, r.next, why)
-	s := bench.Sample{
-		Trial: r.planned(), Outcome: bench.Failed, Reason: bench.Reason(why.Error()), Notes: []string{bench.NoteDamaged},
-	}
+	s := record.Damaged(&r.run.header, r.next, why)
 	r.next++
 	return r.send(s)
-}
-
-// planned is the next trial of the schedule.
-func (r *sampleReader) planned() bench.Trial {
-	seq := r.next
-	for block, cells := range r.run.header.Schedule {
-		if seq < len(cells) {
-			return bench.Trial{Seq: r.next, Block: block - r.run.header.Plan.Warmup, Cell: cells[seq]}
-		}
-		seq -= len(cells)
-	}
-	return bench.Trial{Seq: r.next}
 }
 
 // scan reads one row. An error means that the row is damaged.

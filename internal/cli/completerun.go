@@ -36,7 +36,7 @@ func (a *invocation) completeRuns(
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// calls is what a run can be called.
+// calls lists the words that mean a run: its name, the short form of its ID, and the ID.
 func calls(h *bench.Header, short string) []string {
 	if h.Name == "" {
 		return []string{short, h.ID}
@@ -44,7 +44,7 @@ func calls(h *bench.Header, short string) []string {
 	return []string{h.Name, short, h.ID}
 }
 
-// about says of a run what it is of, and of when.
+// about describes a run by its experiment and the time when it began. It may have hidden characters.
 func about(h *bench.Header) string {
 	return h.Plan.Name + ", " + h.Began.Local().Format("2006-01-02 15:04")
 }

@@ -67,8 +67,8 @@ func Start(ctx context.Context, e bench.Engine, spec bench.Spec, c bench.Clock, 
 }
 
 // StartListening is Start for a process whose standard output and error are also written to
-// a listener: ear returns one writer for each of them, whose Write must not fail or
-// block. A nil ear means none.
+// a listener: logWriter returns one writer for each of them, whose Write must not fail or
+// block. A nil logWriter means none.
 func StartListening(
 	ctx context.Context, e bench.Engine, spec bench.Spec, c bench.Clock, role string, logWriter func() io.Writer,
 ) (*Process, error) {

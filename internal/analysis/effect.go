@@ -126,10 +126,6 @@ func (v Verdict) unless(noisy bool) Verdict {
 	return v
 }
 
-// maxBlocks bounds estimates of how many blocks are needed: a larger number is no
-// useful advice.
-const maxBlocks = 100_000
-
 // blocksToSeparate estimates how many blocks a run needs until the interval excludes "no
 // difference", if the estimate stays as it is; 0 = unknown. It is an order of
 // magnitude: the interval is not adjusted, but the test is one of a family.
@@ -164,10 +160,10 @@ func (e *effect) blocksToHalfWidth(delta float64, blocks int) int {
 }
 
 // inBlocks converts a number of pairs to a number of blocks. It assumes that the
-// same share of pairs is lost as so far. It is 0 beyond maxBlocks.
+// same share of pairs is lost as so far. It is 0 beyond bench.MaxBlocks.
 func (e *effect) inBlocks(pairs, blocks int) int {
 	need := int(math.Ceil(float64(pairs) * float64(blocks) / float64(len(e.diffs))))
-	if need > maxBlocks {
+	if need > bench.MaxBlocks {
 		return 0
 	}
 	return max(roundUp(need), blocks+1)
@@ -177,9 +173,9 @@ func (e *effect) inBlocks(pairs, blocks int) int {
 func pairsFor(d []float64, halfWidth, confidence float64) int {
 	n := stat.PairsFor(d, halfWidth, confidence)
 	if n == 0 {
-		return maxBlocks + 1
+		return bench.MaxBlocks + 1
 	}
-	return min(n, maxBlocks+1)
+	return min(n, bench.MaxBlocks+1)
 }
 
 // toDistance converts a ratio or a difference to a distance.

@@ -359,7 +359,7 @@ func (w *warner) imprecise() {
 	}
 	w.add(CodeImprecise, fmt.Sprintf("asked for ±%s, reached ±%s (%s, %s)",
 		unit.FormatPercent(asked), unit.FormatPercent(worst.cmp.HalfWidth()), of.result.Metric.Title, w.name(worst.cell)),
-		w.moreBlocks(min(need, maxBlocks), what), of.result.Metric.Name, worst.cell)
+		w.moreBlocks(min(need, bench.MaxBlocks), what), of.result.Metric.Name, worst.cell)
 }
 
 func (w *warner) disagree() {

@@ -74,12 +74,17 @@ func extension(stored *bench.Run, more More) (*bench.Extension, error) {
 	if n := len(stored.Samples); n > 0 {
 		done = stored.Samples[n-1].Trial.Block + 1
 	}
+	if max(more.Blocks, 1) > bench.MaxBlocks-done {
+		return nil, fmt.Errorf("run %s has %s: it can be extended to %d, and not by %d",
+			h.ID, unit.FormatCount(done, "block"), bench.MaxBlocks, max(more.Blocks, 1))
+	}
 	e := &bench.Extension{MaxBlocks: done + more.Blocks, After: *stored.End}
 	if more.Budget > 0 {
-		e.Budget = spent(stored.Samples) + more.Budget
+		before := spent(stored.Samples)
+		e.Budget = before + min(more.Budget, math.MaxInt64-before)
 	}
 	if more.Blocks == 0 {
-		e.MaxBlocks = max(h.Plan.MaxBlocks, done+blocksWithin(more.Budget, stored))
+		e.MaxBlocks = max(h.Plan.MaxBlocks, done+min(blocksWithin(more.Budget, stored), bench.MaxBlocks-done))
 	}
 	plan := h.Plan
 	plan.MaxBlocks = max(e.MaxBlocks, len(h.Schedule)-plan.Warmup)
@@ -122,7 +127,7 @@ func spent(done []bench.Sample) (sum time.Duration) {
 func blocksWithin(budget time.Duration, r *bench.Run) int {
 	blocks := len(r.Samples) / len(r.Header.Plan.Cells)
 	if took := spent(r.Samples); took > 0 && blocks > 0 {
-		return max(room, int(4*float64(budget)/float64(took)*float64(blocks)))
+		return max(room, int(min(4*float64(budget)/float64(took)*float64(blocks), bench.MaxBlocks)))
 	}
 	return room
 }

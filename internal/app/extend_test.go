@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -22,7 +23,9 @@ func TestExtend(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks := 2
-	for looks, more := range []app.More{{Blocks: 3}, {Budget: time.Nanosecond}, {Blocks: 1, Budget: time.Hour}} {
+	for looks, more := range []app.More{
+		{Blocks: 3}, {Budget: time.Nanosecond}, {Blocks: 1, Budget: time.Hour}, {Blocks: 1, Budget: math.MaxInt64},
+	} {
 		r, err := app.Extensible(t.Context(), store, "")
 		if err != nil {
 			t.Fatal(err)
@@ -157,7 +160,9 @@ func TestExtendRefused(t *testing.T) {
 		app.Options{}); !errors.Is(err, bench.ErrExtended) {
 		t.Errorf("what another process has extended: %v", err)
 	}
-	for _, more := range []app.More{{}, {Blocks: -1}, {Budget: -time.Second}} {
+	for _, more := range []app.More{
+		{}, {Blocks: -1}, {Budget: -time.Second}, {Blocks: math.MaxInt}, {Blocks: bench.MaxBlocks - 1},
+	} {
 		if _, err := a.Extend(t.Context(), store, before, more, app.Options{}); err == nil {
 			t.Errorf("it is extended by %+v", more)
 		}

@@ -5,6 +5,10 @@ import (
 	"time"
 )
 
+// MaxBlocks is how many measured blocks a run has at most. It bounds the schedule, which is
+// stored with the run.
+const MaxBlocks = 100_000
+
 // A Plan says what to compare and how much evidence to collect. It is plain
 // data: the same Plan gives the same trials in the same order on every
 // machine. Nothing in it depends on what is installed here.

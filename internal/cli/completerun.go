@@ -8,6 +8,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/text/plain"
 )
 
 // completeRuns proposes stored runs: by their names, or else the short forms of their IDs,
@@ -27,7 +28,7 @@ func (a *invocation) completeRuns(
 				continue
 			}
 			if i := slices.IndexFunc(called, func(word string) bool { return strings.HasPrefix(word, typed) }); i >= 0 {
-				out = append(out, cobra.CompletionWithDesc(called[i], about(&r.Header)))
+				out = append(out, cobra.CompletionWithDesc(called[i], plain.Line(about(&r.Header))))
 			}
 		}
 		return nil
@@ -35,7 +36,7 @@ func (a *invocation) completeRuns(
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// calls is what a run can be called.
+// calls lists the words that mean a run: its name, the short form of its ID, and the ID.
 func calls(h *bench.Header, short string) []string {
 	if h.Name == "" {
 		return []string{short, h.ID}
@@ -43,7 +44,7 @@ func calls(h *bench.Header, short string) []string {
 	return []string{h.Name, short, h.ID}
 }
 
-// about says of a run what it is of, and of when.
+// about describes a run by its experiment and the time when it began. It may have hidden characters.
 func about(h *bench.Header) string {
 	return h.Plan.Name + ", " + h.Began.Local().Format("2006-01-02 15:04")
 }
@@ -59,6 +60,8 @@ func (a *invocation) completeFirstRun(
 }
 
 // storedWords are the words that f finds in the headers of stored runs, those of newer runs first.
+// A word with hidden characters, such as the end of a line, is not proposed: a header that was
+// imported can have any text.
 func (a *invocation) storedWords(cmd *cobra.Command, f func(*bench.Header) []string) (words []string) {
 	_ = a.withRuns(cmd.Context(), func(s bench.Store) error {
 		for r, err := range s.Runs(cmd.Context()) {
@@ -66,7 +69,7 @@ func (a *invocation) storedWords(cmd *cobra.Command, f func(*bench.Header) []str
 				return err
 			}
 			for _, word := range f(&r.Header) {
-				if word != "" && !slices.Contains(words, word) {
+				if word != "" && !slices.Contains(words, word) && !strings.ContainsFunc(word, plain.IsHidden) {
 					words = append(words, word)
 				}
 			}

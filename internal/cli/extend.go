@@ -93,7 +93,7 @@ func timeLeft(s app.Session) time.Duration {
 	return left
 }
 
-// extends makes the progress that of the extension alone, if the sitting is one's.
+// extends has the progress of a session that extends a run count only what is added to it.
 func (p *progress) extends(s app.Session) {
 	if s.ExtendedAt == 0 {
 		return

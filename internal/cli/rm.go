@@ -64,7 +64,7 @@ store would disturb the measurement. The next runs use that room then.
 	return cmd
 }
 
-// removedRun is a run that was removed, or would be, as --json prints it.
+// removedRun is a run that was chosen for removal, as --json prints it.
 type removedRun struct {
 	ID         string `json:"id"`
 	Name       string `json:"name"`
@@ -101,7 +101,7 @@ func (a *invocation) rm(ctx context.Context, s bench.Store, names []string, filt
 	return errors.Join(a.printRemoved(runs, how), err, beside)
 }
 
-// describeRemoved says which run it is. Of one that cannot be read no more than the ID is known.
+// describeRemoved describes a chosen run. If its header cannot be read, only its ID is known.
 func describeRemoved(r bench.RunSummary, short string) removedRun {
 	h := &r.Header
 	out := removedRun{ID: h.ID, Name: h.Name, Experiment: h.Plan.Name, Trials: r.Samples}

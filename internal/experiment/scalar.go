@@ -12,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/experiment/yamldoc"
 	"github.com/tare-bench/tare/internal/text/unit"
 )
@@ -193,15 +194,12 @@ func absolutePath() value[string] {
 	})
 }
 
-// maxBlocks bounds the schedule, which is stored with the run.
-const maxBlocks = 100_000
-
 // blocks is how many blocks to run.
 type blocks struct{ min, max placed[int64] }
 
 // blockRange reads 20, 10..500 or {min: 10, max: 500}.
 func blockRange() value[blocks] {
-	number := located(count(1, maxBlocks))
+	number := located(count(1, bench.MaxBlocks))
 	pair := object("a mapping of min and max", []key[blocks]{
 		fieldOf("min", "The least number of blocks.", "min: 10", number, func(b *blocks) *placed[int64] { return &b.min }),
 		fieldOf("max", "The largest number of blocks.", "max: 500", number, func(b *blocks) *placed[int64] { return &b.max }),

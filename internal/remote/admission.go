@@ -29,9 +29,9 @@ type admission struct {
 	mu        sync.Mutex
 	waiting   int
 	byAddress map[netip.Addr]int
-	since     time.Time // start of the period of told and untold
-	logged    int
-	unlogged  int
+	since     time.Time // start of the period in which refusals are counted
+	logged    int       // refusals in the period
+	unlogged  int       // refusals beyond those
 	now       func() time.Time
 }
 

@@ -51,7 +51,8 @@ func New(r *analysis.Result) *Document {
 	}
 	d.find()
 	d.Trust = &Trust{
-		Level: r.Trust.Level, Codes: append([]string{}, r.Trust.Codes...), Pairs: r.Trust.Pairs, Needed: r.Trust.Needed, Extended: r.Trust.Extended,
+		Level: r.Trust.Level, Codes: append([]string{}, r.Trust.Codes...),
+		Pairs: r.Trust.Pairs, Needed: r.Trust.Needed, Extended: r.Trust.Extended,
 	}
 	d.sayRun(r)
 	d.sayScreen(r)

@@ -170,7 +170,8 @@ func (m *Metric) differs(e *Effect, in scale) Finding {
 	if m.Unit != unit.Seconds || *e.Estimate < 1 { // more time is slower, without a word
 		text += " " + word
 	}
-	if s := e.Shift; s != nil {
+	// The median difference of skewed values can contradict their median ratio.
+	if s := e.Shift; s != nil && (s.Estimate > 0) == (*e.Estimate > 1) {
 		text = withSign(in.difference(s.Estimate).Format(s.Estimate)) + " (" + text + ")"
 	}
 	return Finding{Differs, text, tone}

@@ -22,16 +22,16 @@ import (
 // A Manager makes the directories of one engine in one run. Its methods may be
 // called concurrently.
 type Manager struct {
-	run, engine  string
-	records      string // the directory with a record for each
-	plainProcess bool   // plainProcess processes keep their data there
+	run, engine string
+	records     string // the directory with a record for each
+	forPlain    bool   // plain processes keep their data there
 
 	mu       sync.Mutex
 	number   int    // of the last directory
 	prepared []*Dir // made, not taken yet
 }
 
-// New returns the keeper of an engine in a run. dir is the run's own directory; its last element is
+// New returns the Manager of an engine in a run. dir is the run's own directory; its last element is
 // the run's ID. New touches nothing.
 func New(run, engine, dir string) *Manager {
 	return &Manager{run: run, engine: engine, records: recordsIn(dir, engine)}
@@ -42,7 +42,7 @@ func New(run, engine, dir string) *Manager {
 // to other users.
 func NewPlain(run, engine, dir string) *Manager {
 	k := New(run, engine, dir)
-	k.plainProcess = true
+	k.forPlain = true
 	return k
 }
 
@@ -129,7 +129,7 @@ func (k *Manager) Make(d *Dir) error {
 	if err := os.MkdirAll(k.records, 0o700); err != nil {
 		return err
 	}
-	if k.plainProcess { // independent of the umask; others may pass but not list
+	if k.forPlain { // independent of the umask; others may pass but not list
 		if err := os.Chmod(k.records, 0o711); err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func makeOpen(path string) error {
 }
 
 // Prepare makes a directory ahead of the container that will use it. It makes none if spec needs none
-// or if a staged directory fits.
+// or if a prepared directory fits.
 func (k *Manager) Prepare(spec bench.Spec) error {
 	if spec.Storage != "bind" {
 		return nil
@@ -199,7 +199,7 @@ func (k *Manager) Prepare(spec bench.Spec) error {
 	return nil
 }
 
-// Take returns a directory for a container of spec, if possible a staged one. It is nil unless the
+// Take returns a directory for a container of spec, if possible a prepared one. It is nil unless the
 // Storage is "bind".
 func (k *Manager) Take(spec bench.Spec) (*Dir, error) {
 	if spec.Storage != "bind" {
@@ -217,7 +217,7 @@ func (k *Manager) Take(spec bench.Spec) (*Dir, error) {
 	return d, k.Make(d)
 }
 
-// takePrepared removes a staged directory below parent from the list, and returns it.
+// takePrepared removes a prepared directory below parent from the list, and returns it.
 func (k *Manager) takePrepared(parent string) *Dir {
 	k.mu.Lock()
 	defer k.mu.Unlock()

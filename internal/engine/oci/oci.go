@@ -206,7 +206,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	return c, nil
 }
 
-// takeBundle returns a bundle for spec: a staged one if there is one of that image. It rewrites
+// takeBundle returns a bundle for spec: a prepared one if there is one of that image. It rewrites
 // config.json if that was made for another spec.
 func (e *Engine) takeBundle(ctx context.Context, spec bench.Spec) (*bundle, error) {
 	img, err := e.cfg.Images.Resolve(ctx, spec.Image)
@@ -229,7 +229,7 @@ func (e *Engine) takeBundle(ctx context.Context, spec bench.Spec) (*bundle, erro
 	return b, nil
 }
 
-// bundleOf returns a staged bundle of the image, or a new one.
+// bundleOf returns a prepared bundle of the image, or a new one.
 func (e *Engine) bundleOf(ctx context.Context, img *image.Image, userNS bool) (*bundle, error) {
 	e.mu.Lock()
 	i := slices.IndexFunc(e.prepared, func(b *bundle) bool {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -135,7 +137,7 @@ func (s *service) runs(moment time.Duration) bool {
 // launch starts the program in a process group of its own, so that Ctrl-C at the terminal does not
 // reach it.
 func (s *service) launch() error {
-	if err := os.MkdirAll(s.dir, 0o700); err != nil { // another tare may have cleaned up
+	if err := makeOwn(s.dir); err != nil { // another tare may have cleaned up
 		return err
 	}
 	log, err := os.Create(s.log())
@@ -158,15 +160,42 @@ func (s *service) launch() error {
 	return nil
 }
 
+// makeOwn makes a directory that only this user can enter. One that exists must be this user's:
+// another user could make it in a shared directory, and put a socket or a link there.
+func makeOwn(dir string) error {
+	err := os.Mkdir(dir, 0o700)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || !ok || int(owner.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s is not a directory of this user: set TMPDIR to a directory that others cannot write to", dir)
+	}
+	return nil
+}
+
 func (s *service) log() string { return filepath.Join(s.dir, "log") }
 
 // lastOutput is the last part of what the service printed.
 func (s *service) lastOutput() string {
-	text, err := os.ReadFile(s.log())
+	const most = 500 // bytes
+	f, err := os.Open(s.log())
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("%q", bytes.TrimSpace(text[max(0, len(text)-500):]))
+	defer func() { _ = f.Close() }() // it is only read
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err.Error()
+	}
+	text, err := io.ReadAll(io.NewSectionReader(f, max(0, end-most), most))
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%q", bytes.TrimSpace(text))
 }
 
 // pid is the service's process; 0 if there is none.

@@ -47,3 +47,30 @@ func TestServiceWithASecondProcess(t *testing.T) {
 		t.Errorf("%d processes of the service are left", n)
 	}
 }
+
+// The service's directory is made again after another tare has removed it, and never is one that
+// somebody else has put there.
+func TestServiceDirectoryIsOwn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "s")
+	for range 2 {
+		if err := makeOwn(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := makeOwn(link); err == nil {
+		t.Error("a link is taken for the directory")
+	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	if err := os.Chown(dir, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if err := makeOwn(dir); err == nil {
+		t.Error("a directory of another user is taken")
+	}
+}

@@ -8,7 +8,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// A rateLimiter limits the rate of bytes. A nil pace does not limit.
+// A rateLimiter limits the rate of bytes. A nil rateLimiter does not limit.
 type rateLimiter struct {
 	rate float64 // bytes per second
 

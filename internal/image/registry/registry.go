@@ -57,7 +57,7 @@ func (r *Registry) Close() error {
 	return err
 }
 
-// connectionLimiter finds a connection's own pace in a request's context.
+// connectionLimiter finds a connection's own rateLimiter in a request's context.
 type connectionLimiter struct{}
 
 func (r *Registry) connected(ctx context.Context, c net.Conn) context.Context {

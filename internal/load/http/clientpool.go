@@ -29,7 +29,7 @@ type Answer struct {
 	Kind              Kind  // of that error
 }
 
-// clientPool send the requests of one plan with a Client, one goroutine for each connection.
+// clientPool sends the requests of one plan with a Client, one goroutine for each connection.
 type clientPool struct {
 	plan   *Plan
 	client Client

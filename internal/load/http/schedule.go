@@ -53,7 +53,7 @@ func (p *schedule) ended(now time.Duration) bool {
 	return p.due() >= p.until
 }
 
-// scheduleOf returns the pace of one of several threads, whose requests alternate. begin is
+// scheduleOf returns the schedule of one of several threads, whose requests alternate. begin is
 // when the first request of all threads is sent.
 func (p *Plan) scheduleOf(thread, threads int, begin time.Duration) schedule {
 	out := schedule{begin: begin, countFrom: begin + p.Warmup, until: begin + p.Warmup + p.Time, remaining: math.MaxInt64}

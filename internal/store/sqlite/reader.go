@@ -119,6 +119,9 @@ func (s *Store) Runs(ctx context.Context) iter.Seq2[bench.RunSummary, error] {
 		}
 		for _, n := range numbers {
 			r, err := s.selectRun(ctx, s.db, "WHERE number = ?", n)
+			if errors.Is(err, sql.ErrNoRows) { // somebody has removed it meanwhile
+				continue
+			}
 			if !yield(bench.RunSummary{
 				Header: r.header, Samples: r.samples, Failed: r.failed, PartFailed: r.partly, End: r.end,
 			}, err) {

@@ -64,7 +64,8 @@ func (r *sampleReader) all(ctx context.Context) error {
 
 // rest reads the samples from the next one on, until one cannot be read.
 func (r *sampleReader) rest(ctx context.Context) error {
-	rows, err := r.q.QueryContext(ctx, `SELECT seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions, counted, parts, trace, sum
+	rows, err := r.q.QueryContext(ctx, `SELECT seq, block, cell, began, elapsed, outcome, operation, reason,
+		"values", applied, notes, series, distributions, counted, parts, trace, sum
 		FROM samples WHERE run = ? AND seq >= ? ORDER BY seq`, r.run.number, r.next)
 	if err != nil {
 		return err

@@ -152,13 +152,15 @@ type writer struct {
 
 // storedSamples is the number of samples of run ?1. A run that is older than the counts has samples
 // numbered without gaps.
-const storedSamples = `coalesce((SELECT samples FROM counts WHERE run = ?1), (SELECT max(seq) + 1 FROM samples WHERE run = ?1), 0)`
+const storedSamples = `coalesce((SELECT samples FROM counts WHERE run = ?1),
+	(SELECT max(seq) + 1 FROM samples WHERE run = ?1), 0)`
 
 func (s *Store) writer(ctx context.Context, number int64, h bench.Header, next int) (bench.RunWriter, error) {
 	// One statement is one transaction. It inserts nothing if the run is
 	// finished or removed, or if another process has appended to it.
 	insert, err := s.db.PrepareContext(ctx, `INSERT INTO samples
-		(run, seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series, distributions, counted, parts, trace, part_failed, sum)
+		(run, seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series,
+			distributions, counted, parts, trace, part_failed, sum)
 		SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19 FROM runs
 		WHERE number = ?1 AND id = ?20 AND ended IS NULL AND ?2 = `+storedSamples)
 	if err != nil {

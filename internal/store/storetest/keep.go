@@ -148,6 +148,23 @@ func testRemove(t *testing.T, s *suite) {
 	s.wantRun(other)
 }
 
+// A run that is removed while others are listed is missing from the list, and no error.
+func testRemoveWhileListed(t *testing.T, s *suite) {
+	for _, id := range []string{"a", "b", "c"} {
+		s.must(s.create(Example(id, 0).Header).Close())
+	}
+	var ids []string
+	for r, err := range s.Runs(s.ctx) {
+		s.must(err)
+		if ids = append(ids, r.Header.ID); len(ids) == 1 {
+			s.must(s.Remove(s.ctx, "b"))
+		}
+	}
+	if d := cmp.Diff([]string{"c", "a"}, ids); d != "" {
+		t.Errorf("listed (-want +got):\n%s", d)
+	}
+}
+
 // Who still writes to a run that was removed writes nothing, and not to the run that
 // came after it.
 func testRemoveUnderWriter(_ *testing.T, s *suite) {

@@ -58,6 +58,7 @@ func Run(t *testing.T, open func(t *testing.T) bench.Store) {
 		{"RemarksAreKeptInOrder", testRemarks},
 		{"RemovedIsGone", testRemove},
 		{"RemovedUnderItsWriter", testRemoveUnderWriter},
+		{"RemovedWhileListed", testRemoveWhileListed},
 		{"ImportKeepsWhatWasWritten", testImportWritten},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

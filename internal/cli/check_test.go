@@ -163,7 +163,7 @@ func TestImportGoesOn(t *testing.T) {
 	if p.must(t, "export", "a").stdout != other.must(t, "export", "a").stdout {
 		t.Error("in parts it became another run")
 	}
-	if result := p.must(t, "import", name); !strings.Contains(result.stdout, "a: already stored, 1200 trials") {
+	if result := p.must(t, "import", name); !strings.Contains(result.stdout, "a: already stored, 1,200 trials") {
 		t.Errorf("the whole once more: %s", result.stdout)
 	}
 

@@ -229,7 +229,7 @@ func (d *Document) nextSteps(run *Run, primary []Metric, imported bool) (steps [
 	case 3*wall > longest:
 		steps = append(steps, Step{"tare doctor", "shows what disturbs measurements on this machine"})
 	default:
-		blocks, gives := 3*run.Blocks, "would about halve these ranges, on a machine as quiet"
+		blocks, gives := 3*run.Blocks, "would about halve these ranges"
 		if d.Trust.Pairs < d.Trust.Needed {
 			// A quarter more, since later blocks can take longer.
 			blocks = (d.Trust.Extended - d.Trust.Pairs) * 5 / 4

@@ -70,7 +70,7 @@ func TestPauseImageIsMadeOnce(t *testing.T) {
 	s := enginetest.NewEnv(t, imagetest.Library(t))
 	e := cri.New(cri.Config{
 		Name: "cri", Run: s.Run, Dir: s.Dir, Images: s.Images,
-		Endpoint: os.Getenv("TARE_TEST_CRI"), PauseImage: "tare.test/" + s.Run + "/pause:1",
+		Endpoint: os.Getenv("TARE_TEST_CRI"), PauseImage: os.Getenv("TARE_TEST_CRI_PAUSE"),
 	})
 	_, err := e.Probe(t.Context())
 	enginetest.Require(t, "cri", err)

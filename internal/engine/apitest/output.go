@@ -1,10 +1,13 @@
 package apitest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -34,6 +37,39 @@ func Output[E Engine](t *testing.T, open Open[E], exited http.HandlerFunc) {
 			c := Created(t, e)
 			enginetest.Printed(t, c, test.stdout, test.stderr, test.ok)
 		})
+	}
+}
+
+// OutputOfLog checks that output which the stream lacks is taken from the log, whose file is at
+// path below root, and that nobody asks for a log that is empty. The answers are those about root.
+func OutputOfLog[E Engine](t *testing.T, open Open[E], path string, answers func(root string) Answers) {
+	for logged, want := range map[string]string{"the form does not matter": "1\n", "": ""} {
+		root := t.TempDir()
+		file := filepath.Join(root, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(logged), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		all := answers(root)
+		all["POST /containers/c1/attach"] = Stream("")
+		all["POST /containers/c1/start"] = Reply(204, "")
+		all["GET /containers/c1/json"] = Reply(200, `{"Config":{}}`)
+		all["GET /containers/c1/logs"] = Reply(200, "\x01\x00\x00\x00\x00\x00\x00\x021\n")
+		e, s := open(t, all)
+
+		if err := Probe(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		c := Created(t, e)
+		var out bytes.Buffer
+		if err := errors.Join(c.Attach(t.Context(), &out, nil), c.Start(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Wait(t.Context()); err != nil || out.String() != want {
+			t.Errorf("Wait = %v, output %q; want %q of the log %q", err, out.String(), want, logged)
+		}
+		if asked := s.HasCall("GET /containers/c1/logs"); asked != (logged != "") {
+			t.Errorf("the log %q was asked for: %v", logged, asked)
+		}
 	}
 }
 

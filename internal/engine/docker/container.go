@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"sync/atomic"
 
 	"github.com/containerd/errdefs"
@@ -68,13 +69,23 @@ func (c *dockerContainer) Wait(ctx context.Context) (bench.Exit, error) {
 		}
 		return exit, c.failed("wait", err)
 	}
-	if err := c.output.Drain(ctx); err != nil {
+	if err := c.output.DrainOr(ctx, c.logFile(), c.log); err != nil {
 		return exit, c.failed("wait for the output", err)
 	}
 	if exit.Code == 137 {
 		return c.killed(ctx, exit)
 	}
 	return exit, nil
+}
+
+// log asks for the log of a container that has ended.
+func (c *dockerContainer) log(ctx context.Context) (io.ReadCloser, error) {
+	return c.engine.client.ContainerLogs(ctx, c.id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true})
+}
+
+// logFile is the file of the log driver json-file; with another one there is none.
+func (c *dockerContainer) logFile() string {
+	return filepath.Join(c.engine.root(), "containers", c.id, c.id+"-json.log")
 }
 
 // killed asks whether a process that was killed by SIGKILL ran out of memory.

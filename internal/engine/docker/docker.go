@@ -112,6 +112,16 @@ func (e *Engine) ask(ctx context.Context) (*system.Info, error) {
 	return e.info, nil
 }
 
+// root is the directory in which the engine keeps what it has; empty before it was asked.
+func (e *Engine) root() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.info == nil {
+		return ""
+	}
+	return e.info.DockerRootDir
+}
+
 // Prepare makes the network and loads the image if the engine lacks them, and leaves a connection
 // open for Create.
 func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {

@@ -67,6 +67,15 @@ func TestProbeOfAnAbsentEngine(t *testing.T) {
 	}
 }
 
+func TestOutputThatOnlyTheLogHas(t *testing.T) {
+	apitest.OutputOfLog(t, open, "containers/c1/c1-json.log", func(root string) apitest.Answers {
+		return apitest.Answers{
+			"GET /info":                apitest.Reply(200, infoWith(`"DockerRootDir":"`+root+`"`)),
+			"POST /containers/c1/wait": apitest.Reply(200, `{"StatusCode":0}`),
+		}
+	})
+}
+
 // No permission cannot be had by root, so the socket lies where a file is.
 func TestProbeErrorsThatSayNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")

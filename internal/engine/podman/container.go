@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,10 +35,6 @@ type container struct {
 	removing atomic.Bool // Remove was called; the next call cleans up whatever is left
 	execs    atomic.Bool // Exec was called
 	output   stdstream.Output
-
-	mu     sync.Mutex
-	logged bool  // copyLog was called
-	logErr error // why the log cannot be read
 }
 
 func (c *container) ID() string { return c.id }
@@ -79,24 +73,19 @@ func (c *container) attach(ctx context.Context) error {
 	return nil
 }
 
-// logTimeout limits how long Podman may take to send the log of a container.
-const logTimeout = 10 * time.Second
-
-// copyLog copies the log of a container that has ended and whose stream brought no output. On a
-// busy machine Podman 4.3 sometimes ends the stream before the container has printed anything (once
-// among 280 containers, at a load of 10). Most containers without output really printed nothing, so
-// copyLog first looks at the log's file, which takes microseconds.
-func (c *container) copyLog(ctx context.Context) error {
-	store := c.client.Store
-	info, err := os.Stat(filepath.Join(store.GraphRoot, store.Driver+"-containers", c.id, "userdata", "ctr.log"))
-	if err != nil || info.Size() == 0 {
-		return nil // no output; or a log in the journal, which only a (timed) call could tell
-	}
+// log asks for the log of a container that has ended.
+func (c *container) log(ctx context.Context) (io.ReadCloser, error) {
 	answer, err := c.client.send(ctx, http.MethodGet, c.at("/logs?stdout=true&stderr=true"), "", nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return errors.Join(stdstream.Copy(c.stdout, c.stderr, answer.Body), answer.Body.Close())
+	return answer.Body, nil
+}
+
+// logFile is the file of Podman's log driver k8s-file; with another one there is none.
+func (c *container) logFile() string {
+	store := c.client.Store
+	return filepath.Join(store.GraphRoot, store.Driver+"-containers", c.id, "userdata", "ctr.log")
 }
 
 // Wait returns when Podman says that the container has exited. Podman says so once it has also
@@ -114,7 +103,7 @@ func (c *container) Wait(ctx context.Context) (bench.Exit, error) {
 	if exit.Code < 0 {
 		return bench.Exit{}, c.failed("wait", fmt.Errorf("exit status %d", exit.Code))
 	}
-	if err := c.drain(ctx); err != nil {
+	if err := c.output.DrainOr(ctx, c.logFile(), c.log); err != nil {
 		return exit, c.failed("wait for the output", err)
 	}
 	if exit.Code == 137 {
@@ -131,22 +120,6 @@ func (c *container) killed(ctx context.Context, exit bench.Exit) (bench.Exit, er
 	}
 	exit.OOM = got.State.OOMKilled
 	return exit, nil
-}
-
-// drain returns when all output has been copied, or an error that says why it cannot be.
-func (c *container) drain(ctx context.Context) error {
-	if err := c.output.Drain(ctx); err != nil || !c.output.Empty() {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.logged {
-		c.logged = true
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), logTimeout)
-		defer cancel()
-		c.logErr = c.copyLog(limited)
-	}
-	return c.logErr
 }
 
 // Remove kills the container at once and removes it with its volumes, with one call. If that fails,

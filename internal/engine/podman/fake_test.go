@@ -1,7 +1,6 @@
 package podman_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -223,39 +222,14 @@ func TestLeftoversOfOthers(t *testing.T) {
 	}
 }
 
-// What a container printed is in the log where Podman has sent nothing of it. One that
-// has printed nothing costs no call.
 func TestOutputThatOnlyTheLogHas(t *testing.T) {
-	for logged, want := range map[string]string{"2026-11-23T05:38:37+00:00 stdout F 1\n": "1\n", "": ""} {
-		graph := t.TempDir()
-		dir := filepath.Join(graph, "overlay-containers", "c1", "userdata")
-		if err := errors.Join(os.MkdirAll(dir, 0o700),
-			os.WriteFile(filepath.Join(dir, "ctr.log"), []byte(logged), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-		e, s := open(t, apitest.Answers{
+	apitest.OutputOfLog(t, open, "overlay-containers/c1/userdata/ctr.log", func(root string) apitest.Answers {
+		return apitest.Answers{
 			"GET /info": apitest.Reply(200, `{"host":{"cgroupControllers":["memory"],"cgroupVersion":"v2","ociRuntime":{"name":"crun"}},
-				"store":{"graphDriverName":"overlay","graphRoot":"`+graph+`"},"version":{"Version":"5.4.2"}}`),
-			"POST /containers/c1/attach": apitest.Stream(""),
-			"POST /containers/c1/start":  apitest.Reply(204, ""),
-			"POST /containers/c1/wait":   apitest.Reply(200, "0\n"),
-			"GET /containers/c1/logs":    apitest.Reply(200, "\x01\x00\x00\x00\x00\x00\x00\x021\n"),
-		})
-		c := apitest.Created(t, e)
-		var out bytes.Buffer
-		if err := c.Attach(t.Context(), &out, nil); err != nil {
-			t.Fatal(err)
+				"store":{"graphDriverName":"overlay","graphRoot":"`+root+`"},"version":{"Version":"5.4.2"}}`),
+			"POST /containers/c1/wait": apitest.Reply(200, "0\n"),
 		}
-		if err := c.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Wait(t.Context()); err != nil || out.String() != want {
-			t.Errorf("Wait = %v, output %q; want %q of the log %q", err, out.String(), want, logged)
-		}
-		if asked := s.HasCall("GET /containers/c1/logs"); asked != (logged != "") {
-			t.Errorf("the log %q was asked for: %v", logged, asked)
-		}
-	}
+	})
 }
 
 func TestOutput(t *testing.T) { apitest.Output(t, open, apitest.Reply(200, "0\n")) }

@@ -38,7 +38,8 @@ type Options struct {
 	// Notes explain the codes that samples are marked with, as bench.NotesOf collects
 	// them from all workloads. A code without a note is shown as it is.
 	Notes []bench.Note
-	// Running says that the run is under way, and not interrupted.
+	// Running says that the run is under way, and not interrupted: nothing is claimed about it,
+	// because this is a look that nobody counts.
 	Running bool
 }
 

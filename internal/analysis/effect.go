@@ -126,6 +126,18 @@ func (v Verdict) unless(noisy bool) Verdict {
 	return v
 }
 
+// withoutClaim turns a verdict that claims something into "unclear". So is "same": it too may be
+// wrong with the probability that its level allows, once for each look. Only "unreliable" stays,
+// which takes back and does not claim.
+func (v Verdict) withoutClaim() Verdict {
+	switch v {
+	case Worse, Better, Different, Same:
+		return Unclear
+	default:
+		return v
+	}
+}
+
 // blocksToSeparate estimates how many blocks a run needs until the interval excludes "no
 // difference", if the estimate stays as it is; 0 = unknown. It is an order of
 // magnitude: the interval is not adjusted, but the test is one of a family.

@@ -95,3 +95,32 @@ func TestExtendedLimits(t *testing.T) {
 		t.Errorf("at most %d blocks, want those of the extension", h.Plan.MaxBlocks)
 	}
 }
+
+// Nothing is claimed of a run that is under way: who watches it looks as often as it has blocks.
+func TestRunningClaimsNothing(t *testing.T) {
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 12, Blocks: 40, Cells: []analysistest.Cell{
+			{Name: "native"}, {Name: "same"}, {Name: "worse", Factor: 2}, {Name: "better", Factor: 0.5},
+		},
+	})
+	run.End = nil
+	want := []analysis.Verdict{"", analysis.Same, analysis.Worse, analysis.Better}
+	for _, running := range []bool{false, true} {
+		r, err := analysis.Analyze(run, analysis.Options{Running: running, Smallest: 0.1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, cell := range r.Metrics[0].Conditions[0].Cells[1:] {
+			want := want[i+1]
+			if running {
+				want = analysis.Unclear
+			}
+			if c := cell.Comparison; c.Verdict != want || !c.HasInterval {
+				t.Errorf("under way: %v, %s: %+v, want %q with an interval", running, cell.Name, c, want)
+			}
+		}
+		if none := len(r.Reasons) == 0; none != running {
+			t.Errorf("under way: %v, reasons: %+v", running, r.Reasons)
+		}
+	}
+}

@@ -18,6 +18,7 @@ type measure struct {
 	column [][]float64 // by cell and block
 	family int         // comparisons that are adjusted together with these
 	look   look
+	begun  bool // the run is under way, and has not ended
 }
 
 // A compared is the pairs behind one ConditionResult.
@@ -41,6 +42,7 @@ func (t *table) measure(opt Options) []*measure {
 	out := make([]*measure, len(order))
 	parallel(len(order), func(i int) { out[i] = t.measureOne(order[i]) })
 	for _, m := range out {
+		m.begun = opt.Running
 		m.result.Asked = cmp.Or(opt.Smallest, t.run.Header.Plan.Margin(m.result.Metric.Name).Smallest)
 		m.setSmallest()
 	}
@@ -366,6 +368,9 @@ func (m *measure) decideOne(e *effect, c *compared, r *ConditionResult) {
 	}
 	if r.Unreliable && e.cmp.Verdict != NotCompared {
 		e.cmp.Verdict, e.cmp.Blocks, e.cmp.Extended = Unreliable, 0, 0
+	}
+	if m.begun {
+		e.cmp.Verdict = e.cmp.Verdict.withoutClaim()
 	}
 }
 

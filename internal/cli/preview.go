@@ -16,7 +16,8 @@ import (
 const previewEvery = 2 * time.Second
 
 // A preview shows on a terminal what is known so far, between two blocks: nothing is
-// drawn, and nothing computed, while something is timed.
+// drawn, and nothing computed, while something is timed. It claims nothing, because nobody
+// counts how often it is looked at.
 type preview struct {
 	run    bench.Run
 	color  bool
@@ -50,7 +51,7 @@ func (v *preview) lines(now time.Time, width int) []string {
 		return nil
 	}
 	v.last = now
-	r, err := analysis.Analyze(&v.run, analysis.Options{})
+	r, err := analysis.Analyze(&v.run, analysis.Options{Running: true})
 	if err != nil || r.Blocks == 0 {
 		return nil
 	}

@@ -122,6 +122,7 @@ func (a *invocation) printWrapped(prefix, text string) {
 		}
 		text = strings.Join(lines, "\n")
 	}
+	a.told.Add(int64(strings.Count(text, "\n") + 1))
 	fmt.Fprintln(a.stderr, text)
 }
 

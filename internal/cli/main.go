@@ -36,6 +36,7 @@ type invocation struct {
 	interrupted chan struct{}
 	graceful    atomic.Bool
 	continued   atomic.Int64 // how often this process went on after it was stopped
+	told        atomic.Int64 // lines of messages on stderr, which are below what progress has drawn there
 
 	global    globalOptions
 	tokenFile string // of commands that talk to another machine

@@ -80,6 +80,7 @@ func (p *progress) observePreview(e run.Event) {
 		}
 		if lines := p.preview.lines(p.now(), p.width); lines != nil {
 			p.end()
+			p.above = p.told()
 			for _, line := range lines {
 				p.print(line + "\n")
 			}

@@ -43,13 +43,15 @@ type progress struct {
 	skipped       map[int]bool // cells whose trials are, and that it was said
 	preview       *preview     // what is known so far; nil where there is no terminal
 	drawn         int          // lines of it on the screen, above the bar
+	told          func() int64 // lines of messages so far; a signal can add to them at any time
+	above         int64        // of them, those that came before the table was drawn
 }
 
 func (a *invocation) newProgress(h bench.Header) *progress {
 	width, tty := terminal(a.stderr)
 	p := &progress{
 		out: a.stderr, now: a.now, width: width, tty: tty, plan: h.Plan, began: a.now(),
-		lastHeartbeat: a.now(), skipped: map[int]bool{},
+		lastHeartbeat: a.now(), skipped: map[int]bool{}, told: a.told.Load,
 	}
 	if tty {
 		color, err := a.color()
@@ -151,9 +153,23 @@ func (p *progress) end() {
 	}
 	p.print("\r\x1b[K")
 	if p.drawn > 0 {
-		p.print(fmt.Sprintf("\x1b[%dA\x1b[J", p.drawn))
+		p.erase()
 	}
 	p.shown, p.drawn = false, 0
+}
+
+// erase deletes the table above the bar, and leaves messages that have come between them. What
+// they have pushed off the screen cannot be deleted.
+func (p *progress) erase() {
+	between := int(p.told() - p.above)
+	lines := min(p.drawn, p.preview.height-1-between)
+	if lines <= 0 {
+		return
+	}
+	p.print(fmt.Sprintf("\x1b[%dA\x1b[%dM", lines+between, lines))
+	if between > 0 {
+		p.print(fmt.Sprintf("\x1b[%dB", between))
+	}
 }
 
 // print writes to the terminal. That nobody sees it is no fault of the run.

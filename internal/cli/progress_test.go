@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"bytes"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/analysis/analysistest"
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/run"
@@ -79,5 +83,103 @@ func TestProgressOfAnExtension(t *testing.T) {
 				t.Errorf("with a budget of %v: %q, want %q", tt.budget, got, want)
 			}
 		}
+	}
+}
+
+// screen is a terminal that understands what progress writes, and nothing else.
+type screen struct {
+	t     *testing.T
+	lines []string
+	y     int
+}
+
+func (s *screen) Write(text []byte) (int, error) {
+	for rest := text; len(rest) > 0; {
+		switch {
+		case rest[0] == '\r':
+			rest = rest[1:]
+		case rest[0] == '\n':
+			s.move(1)
+			rest = rest[1:]
+		case bytes.HasPrefix(rest, []byte("\x1b[")):
+			end := bytes.IndexAny(rest, "ABKM")
+			s.control(string(rest[2:end]), rest[end])
+			rest = rest[end+1:]
+		default:
+			end := bytes.IndexAny(rest, "\r\n\x1b")
+			if end < 0 {
+				end = len(rest)
+			}
+			s.move(0)
+			s.lines[s.y] = string(rest[:end])
+			rest = rest[end:]
+		}
+	}
+	return len(text), nil
+}
+
+// control obeys an escape sequence. That all of a line is erased is right where the cursor is at its
+// beginning.
+func (s *screen) control(number string, what byte) {
+	n, err := strconv.Atoi(number)
+	if err != nil && what != 'K' {
+		s.t.Fatalf("the sequence %q%c has no number", number, what)
+	}
+	switch what {
+	case 'A':
+		s.move(-n)
+	case 'B':
+		s.move(n)
+	case 'K':
+		s.move(0)
+		s.lines[s.y] = ""
+	case 'M':
+		s.lines = slices.Delete(s.lines, s.y, min(s.y+n, len(s.lines)))
+	}
+}
+
+func (s *screen) move(by int) {
+	if s.y += by; s.y < 0 {
+		s.t.Fatalf("the cursor is %d lines above everything", -s.y)
+	}
+	for len(s.lines) <= s.y {
+		s.lines = append(s.lines, "")
+	}
+}
+
+// The table so far is replaced as a whole, and goes at the end. Messages that a signal has put
+// between it and the bar stay.
+func TestProgressWithTable(t *testing.T) {
+	r := analysistest.Run(analysistest.Shape{
+		Seed: 4, Blocks: 8, Metrics: analysistest.Lifecycle()[:1], Cells: []analysistest.Cell{{Name: "a"}, {Name: "b", Factor: 9}},
+	})
+	out := &screen{t: t, lines: []string{"before"}, y: 1}
+	a := &invocation{stderr: out, env: func(string) string { return "" }}
+	clock := time.Unix(0, 0)
+	p := &progress{
+		out: out, now: func() time.Time { return clock }, width: 80, tty: true, plan: r.Header.Plan,
+		preview: newPreview(r.Header, false, 24), told: a.told.Load,
+	}
+	tables := 0
+	p.observe(run.Began{Trials: len(r.Samples)})
+	for i, s := range r.Samples {
+		p.observe(run.TrialBegan{Trial: s.Trial})
+		shown := strings.Join(out.lines, "\n")
+		if n := strings.Count(shown, "time to first instruction"); n > 1 || strings.Contains(shown, "slower") {
+			t.Fatalf("before trial %d there are %d tables, or a difference is claimed:\n%s", i, n, shown)
+		} else if n == 1 {
+			tables++
+		}
+		if i == len(r.Samples)/2 {
+			p.print("\r\x1b[K") // as printSignal does
+			a.notice("finishing the current trial")
+		}
+		clock = clock.Add(previewEvery)
+		p.observe(run.TrialEnded{Sample: s})
+	}
+	p.observe(run.Ended{})
+	text := strings.TrimRight(strings.Join(out.lines, "\n"), "\n")
+	if tables == 0 || text != "before\ntare: finishing the current trial" {
+		t.Errorf("after %d trials with a table there stays\n%s", tables, text)
 	}
 }

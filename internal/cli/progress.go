@@ -116,7 +116,7 @@ func (p *progress) failed(s bench.Sample) {
 	}
 	fmt.Fprintf(p.out, "%s: %s: %s\n", plain.Line(cell.Name), plain.Line(string(s.Outcome)), indentContinuation(s.Reason))
 	if p.failures == maxShownFailures {
-		fmt.Fprintln(p.out, "further failures are counted but not shown here; 'tare show' lists all")
+		fmt.Fprintln(p.out, "further failures are counted but not shown here")
 	}
 }
 

@@ -3,7 +3,6 @@ package analysis
 import (
 	"cmp"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -31,7 +30,7 @@ func (w *warner) notes() {
 				continue
 			}
 			seen[one] = true
-			same := m.withoutDigits()
+			same := m.alike()
 			if _, ok := first[same]; !ok {
 				first[same] = m
 			}
@@ -69,14 +68,11 @@ func (m mark) kind() mark {
 	return m
 }
 
-// withoutDigits is the mark without the times, ports and file names by which one
-// reason differs from cell to cell.
-func (m mark) withoutDigits() mark {
-	m.reason = digits.ReplaceAllLiteralString(m.reason, "0")
+// alike is the mark without the times, ports and IDs by which one reason differs from cell to cell.
+func (m mark) alike() mark {
+	m.reason = bench.ReasonKind(m.reason)
 	return m
 }
-
-var digits = regexp.MustCompile(`[0-9]+`)
 
 // compare orders marks by code.
 func (m mark) compare(o mark) int {

@@ -40,18 +40,18 @@ func appendUnique(list []string, s string) []string {
 	return append(list, s)
 }
 
-// mergeParts joins the marks of the parts of one workload that failed in the same
-// cells for the same reason.
+// mergeParts joins the marks of parts that failed, or are not supported, in the same cells for the
+// same reason: mostly, they share a container.
 func mergeParts(cells map[mark][]int) map[mark][]int {
 	out := make(map[mark][]int)
-	first := make(map[string]mark) // the joined mark so far, by workload, cells and reason
+	first := make(map[string]mark) // the joined mark so far, by code, cells and reason
 	for _, m := range slices.SortedFunc(maps.Keys(cells), mark.compare) {
 		in := cells[m]
-		if m.workload != "" {
-			same := fmt.Sprint(m.workload, in, m.withoutDigits().reason)
+		if m.code == CodePartFailed || m.code == CodePartly {
+			same := fmt.Sprint(m.code, in, m.alike().reason)
 			if before, ok := first[same]; ok {
 				delete(out, before)
-				m.part, m.reason = before.part+", "+m.part, before.reason
+				m = mark{m.code, before.part + ", " + m.part, cmp.Or(before.workload, before.part), before.reason}
 			}
 			first[same] = m
 		}
@@ -62,18 +62,23 @@ func mergeParts(cells map[mark][]int) map[mark][]int {
 
 // partWords returns the text and the advice of a mark about parts of a survey.
 func (m mark) partWords(cells string) (text, hint string) {
+	several := strings.Contains(m.part, ", ")
 	switch m.code {
 	case CodePartly:
-		what := "part " + m.part + " is not supported by " + cells + " and has no value there: " + m.reason
-		return strings.TrimSuffix(what, ": "),
+		what, hint := "part "+m.part+" is not supported by "+cells+" and has no value there: ",
 			"leave the part out, or change its options, whose names begin with the part's name"
+		if several {
+			what, hint = "parts "+m.part+" are not supported by "+cells+" and have no value there: ",
+				"leave the parts out, or change their options, whose names begin with the part's name"
+		}
+		return strings.TrimSuffix(what+m.reason, ": "), hint
 	case CodePartApart:
 		return fmt.Sprintf("after a failure, parts of %s ran in another container than usual, "+
 				"and have no value in those trials: %s %s", cells, m.part, m.reason),
 			"a part's values depend on what else its container does: fix the failure"
 	default:
 		what := fmt.Sprintf("part %s of %s failed and has no value in those trials", m.part, cells)
-		if strings.Contains(m.part, ", ") {
+		if several {
 			what = fmt.Sprintf("parts %s of %s failed and have no value in those trials", m.part, cells)
 		}
 		return fmt.Sprintf("%s; the other parts were measured: %s", what, m.reason),

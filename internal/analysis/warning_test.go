@@ -208,6 +208,24 @@ func TestWarnings(t *testing.T) {
 				}
 			})
 		}, []string{analysis.CodePartFailed}, "'tare run http' by itself", []int{1}},
+		{"parts in one container that fails", 40, func(r *bench.Run) {
+			every(r, func(_ int, s *bench.Sample) {
+				if s.Trial.Cell == 1 {
+					for _, part := range []string{"cpu", "disk", "memory"} {
+						s.Parts = append(s.Parts, failed(part, "", fmt.Sprintf("start: %012x: no space left", s.Trial.Seq)))
+					}
+				}
+			})
+		}, []string{analysis.CodePartFailed}, "'tare run cpu' by itself", []int{1}},
+		{"parts that one container does not support", 40, func(r *bench.Run) {
+			every(r, func(_ int, s *bench.Sample) {
+				if s.Trial.Cell == 1 {
+					for _, part := range []string{"cpu", "disk"} {
+						s.Parts = append(s.Parts, bench.PartOutcome{Part: part, Outcome: bench.Unsupported, Reason: "no limits"})
+					}
+				}
+			})
+		}, []string{analysis.CodePartly}, "leave the parts out", []int{1}},
 		{
 			"parts in another container than usual", 40,
 			parts(bench.PartOutcome{

@@ -26,3 +26,13 @@ func TestReason(t *testing.T) {
 		t.Errorf("%q, want it as it is", got)
 	}
 }
+
+func TestReasonKind(t *testing.T) {
+	a := bench.ReasonKind("start: attach 35517d402966: port 80: refused after 12ms")
+	if b := bench.ReasonKind("start: attach dabb1a7ee1ba: port 8080: refused after 7ms"); a != b {
+		t.Errorf("%q and %q differ in numbers and IDs alone", a, b)
+	}
+	if b := bench.ReasonKind("start: attach 35517d402966: port 80: closed after 12ms"); a == b {
+		t.Errorf("%q is of two kinds", a)
+	}
+}

@@ -111,33 +111,51 @@ func (f *fixture) each(do func(bench.Fixture) error) error {
 // noPartError returns an error if no part of the cell has values: the failures or, if nothing
 // failed, what the engine does not support.
 func (f *fixture) noPartError() error {
-	var failed, unsupported []error
+	var failed, unsupported reasons
 	for _, r := range f.parts {
 		switch why := r.err(); {
 		case why == nil:
 			return nil
 		case errors.Is(why, bench.ErrUnsupported):
-			unsupported = append(unsupported, r.named(why))
+			unsupported.add(r.Name, why)
 		default:
-			failed = append(failed, r.named(why))
+			failed.add(r.Name, why)
 		}
 	}
 	if failed != nil {
-		return inOneLine(failed)
+		return failed.inOneLine()
 	}
-	return inOneLine(unsupported)
+	return unsupported.inOneLine()
+}
+
+// reasons say why parts have no values. Parts of one container have one reason.
+type reasons []reason
+
+type reason struct {
+	parts string // names, separated by commas
+	err   error
+}
+
+func (all *reasons) add(part string, err error) {
+	for i := range *all {
+		if one := &(*all)[i]; bench.ReasonKind(one.err.Error()) == bench.ReasonKind(err.Error()) {
+			one.parts += ", " + part
+			return
+		}
+	}
+	*all = append(*all, reason{part, err})
 }
 
 // inOneLine is errors.Join, with semicolons.
-func inOneLine(errs []error) (all error) {
-	for _, err := range errs {
-		if all == nil {
-			all = err
-		} else {
-			all = fmt.Errorf("%w; %w", all, err)
+func (all reasons) inOneLine() (joined error) {
+	for _, one := range all {
+		err := fmt.Errorf("%s: %w", one.parts, one.err)
+		if joined != nil {
+			err = fmt.Errorf("%w; %w", joined, err)
 		}
+		joined = err
 	}
-	return all
+	return joined
 }
 
 // recordParts marks the sample with the parts that lack values.

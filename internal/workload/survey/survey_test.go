@@ -246,6 +246,15 @@ func TestTrialThatFails(t *testing.T) {
 	}
 }
 
+// What all parts of a container have failed by is told once.
+func TestOneReasonOfAllParts(t *testing.T) {
+	_, _, err := trial(t, part{name: "a", run: errors.New("start: 0123456789ab: no space left")},
+		part{name: "b", run: errors.New("closed")}, part{name: "c", run: errors.New("start: ba9876543210: no space left")})
+	if want := "a, c: start: 0123456789ab: no space left; b: closed"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
 // Once the time of a trial is up, no other part is tried.
 func TestTimeIsUp(t *testing.T) {
 	var log []string

@@ -63,6 +63,7 @@ func mergeParts(cells map[mark][]int) map[mark][]int {
 // partWords returns the text and the advice of a mark about parts of a survey.
 func (m mark) partWords(cells string) (text, hint string) {
 	several := strings.Contains(m.part, ", ")
+	reason := bench.BriefReason(m.reason)
 	switch m.code {
 	case CodePartly:
 		what, hint := "part "+m.part+" is not supported by "+cells+" and has no value there: ",
@@ -71,17 +72,17 @@ func (m mark) partWords(cells string) (text, hint string) {
 			what, hint = "parts "+m.part+" are not supported by "+cells+" and have no value there: ",
 				"leave the parts out, or change their options, whose names begin with the part's name"
 		}
-		return strings.TrimSuffix(what+m.reason, ": "), hint
+		return strings.TrimSuffix(what+reason, ": "), hint
 	case CodePartApart:
 		return fmt.Sprintf("after a failure, parts of %s ran in another container than usual, "+
-				"and have no value in those trials: %s %s", cells, m.part, m.reason),
+				"and have no value in those trials: %s %s", cells, m.part, reason),
 			"a part's values depend on what else its container does: fix the failure"
 	default:
 		what := fmt.Sprintf("part %s of %s failed and has no value in those trials", m.part, cells)
 		if several {
 			what = fmt.Sprintf("parts %s of %s failed and have no value in those trials", m.part, cells)
 		}
-		return fmt.Sprintf("%s; the other parts were measured: %s", what, m.reason),
+		return fmt.Sprintf("%s; the other parts were measured: %s", what, reason),
 			fmt.Sprintf("fix the cause; 'tare run %s' by itself shows more", cmp.Or(m.workload, m.part))
 	}
 }

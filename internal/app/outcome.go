@@ -133,5 +133,5 @@ func whyFailed(r *bench.Run, s bench.Sample) string {
 	if s.Reason == "" {
 		return strings.Join(append(parts, string(s.Outcome)), ": ")
 	}
-	return strings.Join(append(parts, s.Reason), ": ")
+	return strings.Join(append(parts, bench.BriefReason(s.Reason)), ": ")
 }

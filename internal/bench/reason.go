@@ -1,7 +1,9 @@
 package bench
 
 import (
+	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -21,3 +23,24 @@ func Reason(text string) string {
 func ReasonKind(reason string) string { return numberOrID.ReplaceAllLiteralString(reason, "0") }
 
 var numberOrID = regexp.MustCompile(`\b[0-9a-f]{12,64}\b|[0-9]+`)
+
+// BriefReason is a reason without what nobody reads: of a command line only the program, of an ID
+// only the beginning. Sample and --json keep the whole.
+func BriefReason(reason string) string {
+	parts := strings.Split(reason, ": ")
+	for i, part := range parts {
+		if words := strings.Fields(part); isCommandLine(words) {
+			parts[i] = path.Base(words[0]) + " …"
+		}
+	}
+	return longID.ReplaceAllString(strings.Join(parts, ": "), "$1")
+}
+
+// isCommandLine reports whether words are a program with flags, and more of them than people read.
+func isCommandLine(words []string) bool {
+	const readable = 4
+	return len(words) > readable && path.IsAbs(words[0]) &&
+		slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") })
+}
+
+var longID = regexp.MustCompile(`\b([0-9a-f]{12})[0-9a-f]{52}\b`)

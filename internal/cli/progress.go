@@ -114,7 +114,8 @@ func (p *progress) failed(s bench.Sample) {
 	if cell.Condition != "" {
 		cell.Name += " (" + cell.Condition + ")"
 	}
-	fmt.Fprintf(p.out, "%s: %s: %s\n", plain.Line(cell.Name), plain.Line(string(s.Outcome)), indentContinuation(s.Reason))
+	fmt.Fprintf(p.out, "%s: %s: %s\n", plain.Line(cell.Name), plain.Line(string(s.Outcome)),
+		indentContinuation(bench.BriefReason(s.Reason)))
 	if p.failures == maxShownFailures {
 		fmt.Fprintln(p.out, "further failures are counted but not shown here")
 	}

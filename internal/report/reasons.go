@@ -119,7 +119,7 @@ func (d *Document) sayFailures() {
 			continue
 		}
 		if f.Outcome == bench.Unsupported {
-			d.sayAbsent(plain.Line(qualifiedName(f.Cell, f.Condition)), plain.Line(f.Reason))
+			d.sayAbsent(plain.Line(qualifiedName(f.Cell, f.Condition)), plain.Line(bench.BriefReason(f.Reason)))
 			continue
 		}
 		what := fmt.Sprintf("%s %s", unit.FormatCount(f.Count, "trial"), strings.ReplaceAll(string(f.Outcome), "-", " "))
@@ -130,7 +130,7 @@ func (d *Document) sayFailures() {
 			what += " in " + f.Operation
 		}
 		if f.Reason != "" {
-			what += ": " + f.Reason
+			what += ": " + bench.BriefReason(f.Reason)
 		}
 		d.View.Failures = append(d.View.Failures,
 			Line{Name: plain.Line(qualifiedName(f.Cell, f.Condition)), Text: []string{plain.Line(what)}})

@@ -86,3 +86,52 @@ func TestNarrator(t *testing.T) {
 		}
 	}
 }
+
+// A machine without earlier runs learns from the first block that a budget is too short.
+func TestBudgetTooShort(t *testing.T) {
+	const warning = "too few blocks for any verdict: 2 blocks (of about 20s, in a budget of 1m), " +
+		"but up to 2 comparisons need up to 7 → use --budget 2m50s, or compare less\n"
+	ok := []bench.Outcome{bench.OK, bench.OK, bench.OK, bench.OK}
+	for name, tt := range map[string]struct {
+		known    time.Duration
+		budget   time.Duration
+		blocks   int
+		outcomes []bench.Outcome
+		want     string
+	}{
+		"too short":    {budget: time.Minute, blocks: 100, outcomes: ok, want: warning},
+		"known before": {known: 20 * time.Second, budget: time.Minute, blocks: 100, outcomes: ok, want: warning},
+		"long enough":  {budget: time.Hour, blocks: 100, outcomes: ok},
+		"few blocks": {budget: time.Hour, blocks: 2, outcomes: ok, want: "too few blocks for any verdict: 2 blocks, " +
+			"but up to 2 comparisons need up to 7 → use --blocks 7, or compare less\n"},
+		"a failure": {
+			budget: time.Minute, blocks: 100, want: warning,
+			outcomes: []bench.Outcome{bench.OK, bench.TimedOut, bench.OK, bench.OK},
+		},
+	} {
+		var b bytes.Buffer
+		a := &invocation{stderr: &b, env: func(string) string { return "" }, now: time.Now}
+		w := &watcher{invocation: a}
+		plan := bench.Plan{
+			Name: "mine", Cells: []bench.Cell{{Name: "native", Baseline: true}, {Name: "runc"}},
+			Warmup: 1, MinBlocks: 2, MaxBlocks: tt.blocks, Budget: tt.budget,
+		}
+		metrics := []bench.Metric{{Name: "x", Role: bench.Primary}, {Name: "y", Role: bench.Primary}}
+		w.RunBegins(app.Session{
+			Header: bench.Header{Plan: plan, Metrics: metrics}, Planned: &app.Planned{Plan: plan}, Block: tt.known,
+		})
+		w.OnEvent(run.TrialEnded{Sample: bench.Sample{Trial: bench.Trial{Block: -1}, Outcome: bench.OK, Elapsed: time.Hour}})
+		for i, outcome := range tt.outcomes {
+			w.OnEvent(run.TrialEnded{Sample: bench.Sample{
+				Trial: bench.Trial{Block: i / 2, Cell: i % 2}, Outcome: outcome, Elapsed: 10 * time.Second,
+			}})
+		}
+		told, times := b.String(), 0
+		if tt.want != "" {
+			times = 1
+		}
+		if !strings.Contains(told, tt.want) || strings.Count(told, "too few blocks") != times {
+			t.Errorf("%s: want %q once:\n%s", name, tt.want, told)
+		}
+	}
+}

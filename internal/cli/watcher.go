@@ -2,6 +2,7 @@ package cli
 
 import (
 	"strings"
+	"time"
 
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
@@ -13,6 +14,7 @@ import (
 type watcher struct {
 	*invocation
 	progress *progress
+	first    *firstBlock // nil where it was known how long a block takes, or once it is
 }
 
 var _ app.Observer = (*watcher)(nil)
@@ -23,9 +25,24 @@ func (w *watcher) RunBegins(s app.Session) {
 	w.announce(s)
 	w.progress = w.newProgress(s.Header)
 	w.progress.extends(s)
+	w.first = nil
+	if s.Block == 0 && len(s.Done) == 0 {
+		w.first = &firstBlock{plan: s.Header.Plan, metrics: s.Header.Metrics}
+	}
 }
 
-func (w *watcher) OnEvent(e run.Event) { w.progress.observe(e) }
+func (w *watcher) OnEvent(e run.Event) {
+	w.progress.observe(e)
+	ended, ok := e.(run.TrialEnded)
+	if !ok || w.first == nil || !w.first.completedBy(ended.Sample) {
+		return
+	}
+	if text := w.first.warning(); text != "" {
+		w.progress.end()
+		w.notice("%s", text)
+	}
+	w.first = nil
+}
 
 func (w *watcher) RunOver() {
 	w.progress.end()
@@ -65,8 +82,8 @@ func (a *invocation) announce(s app.Session) {
 		a.notice("one block takes about %s, which is longer than the budget: a block that has begun is finished",
 			unit.FormatDuration(s.Block))
 	}
-	if w := app.Undecidable(plan, s.Header.Metrics, s.Block); w != nil {
-		a.notice("%s → %s", w.Text, w.Hint)
+	if text := undecidable(plan, s.Header.Metrics, s.Block); text != "" {
+		a.notice("%s", text)
 	}
 	if out := app.OmittedEngines(plan); out != "" {
 		a.notice("%s", out)
@@ -74,4 +91,49 @@ func (a *invocation) announce(s app.Session) {
 	for _, p := range s.Planned.LeftOut() {
 		a.notice("skipped: %s: %s", p.Name, p.Err)
 	}
+}
+
+// undecidable warns of a plan with too few blocks for a verdict, as app.Undecidable; empty if
+// there is nothing to warn of.
+func undecidable(plan bench.Plan, metrics []bench.Metric, block time.Duration) string {
+	w := app.Undecidable(plan, metrics, block)
+	if w == nil {
+		return ""
+	}
+	return w.Text + " → " + w.Hint
+}
+
+// firstBlock measures how long a block takes where no earlier run tells: it is the first one in
+// which nothing fails, since a failure can take any time.
+type firstBlock struct {
+	plan    bench.Plan
+	metrics []bench.Metric
+	block   int
+	trials  int
+	took    time.Duration
+}
+
+// completedBy reports whether a trial is the last one of the block.
+func (f *firstBlock) completedBy(s bench.Sample) bool {
+	if s.Trial.Warmup() {
+		return false
+	}
+	if s.Trial.Block != f.block {
+		f.block, f.trials, f.took = s.Trial.Block, 0, 0
+	}
+	if s.Outcome == bench.OK || s.Outcome == bench.Unsupported {
+		f.trials++
+		f.took += s.Elapsed
+	}
+	return f.trials == len(f.plan.Cells)
+}
+
+// warning says what undecidable does once the time of a block is known, unless that was said
+// before the run.
+func (f *firstBlock) warning() string {
+	text := undecidable(f.plan, f.metrics, f.took)
+	if text == undecidable(f.plan, f.metrics, 0) {
+		return ""
+	}
+	return text
 }

@@ -92,7 +92,7 @@ func (a *invocation) printList(runs []listed, filter *app.Filter, all bool) erro
 	case a.global.JSON:
 		return a.printJSON(runs)
 	case len(runs) > 0:
-		writeList(a.stdout, runs, a.lineWidth())
+		writeList(a.stdout, runs, a.lineWidth(), a.now())
 	case !all:
 	case filter.All():
 		a.notice("no runs yet; 'tare run' makes one")

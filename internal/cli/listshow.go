@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/text/plain"
@@ -15,13 +16,16 @@ import (
 // "lifecycle".
 const shortName = 9
 
-// optionalColumns are the columns of the list that are left out on a narrow terminal, the
-// first ones first.
-var optionalColumns = []string{"HOST", "CELLS", "LABELS"}
+// Columns of the list that are left out on a narrow terminal, the first ones first: those that
+// are left out at once, and those only where a shorter time and shorter names are not enough.
+var (
+	optionalColumns = []string{"HOST", "CELLS", "LABELS"}
+	lastColumns     = []string{"TRIALS", "BEGAN"}
+)
 
 // writeList prints runs in as many columns as fit. Names and labels have columns if there
 // are any.
-func writeList(w io.Writer, runs []listed, width int) {
+func writeList(w io.Writer, runs []listed, width int, now time.Time) {
 	rows := [][]string{{"RUN", "NAME", "EXPERIMENT", "HOST", "BEGAN", "CELLS", "TRIALS", "FAILED", "STATUS", "LABELS"}}
 	for _, r := range runs {
 		began := r.Began.Local().Format("2006-01-02 15:04")
@@ -37,9 +41,23 @@ func writeList(w io.Writer, runs []listed, width int) {
 		}
 	}
 	if width != term.Unlimited {
-		dropColumns(rows, width)
+		dropColumns(rows, width, func() {
+			at := slices.Index(rows[0], "BEGAN")
+			for i, r := range runs {
+				rows[i+1][at] = shortTime(r.Began, now)
+			}
+		})
 	}
 	term.WriteTable(w, rows, term.Unlimited)
+}
+
+// shortTime is a time as 'ls' writes it: the year takes the place of the hour where the time is
+// more than half a year away.
+func shortTime(t, now time.Time) string {
+	if away := now.Sub(t).Abs(); away > 182*24*time.Hour {
+		return t.Local().Format("Jan _2  2006")
+	}
+	return t.Local().Format("Jan _2 15:04")
 }
 
 // labelsText writes labels as they were typed.
@@ -81,13 +99,16 @@ func statusText(r listed) string {
 	return r.Status
 }
 
-// dropColumns takes columns out of rows until they fit, and then shortens names.
-func dropColumns(rows [][]string, width int) {
+// dropColumns takes columns out of rows until they fit, and then shortens times and names.
+func dropColumns(rows [][]string, width int, shortenTimes func()) {
 	for _, name := range optionalColumns {
 		if excessWidth(rows, width) <= 0 {
 			return
 		}
 		dropColumn(rows, name)
+	}
+	if excessWidth(rows, width) > 0 {
+		shortenTimes()
 	}
 	names, room := []string{"EXPERIMENT", "NAME"}, 0
 	for _, name := range names {
@@ -95,8 +116,10 @@ func dropColumns(rows [][]string, width int) {
 			room += max(0, widths(rows)[at]-leastOf(name))
 		}
 	}
-	if excessWidth(rows, width) > room {
-		dropColumn(rows, "BEGAN") // newest first says as much
+	for _, name := range lastColumns {
+		if excessWidth(rows, width) > room {
+			dropColumn(rows, name)
+		}
 	}
 	for _, name := range names {
 		at, over := slices.Index(rows[0], name), excessWidth(rows, width)

@@ -14,17 +14,21 @@ import (
 // The list fits on a terminal of 80 columns with what matters most, however many
 // trials failed; elsewhere nothing is left out.
 func TestListFits(t *testing.T) {
+	began := time.Date(2026, 3, 14, 15, 9, 26, 0, time.Local)
 	runs := []listed{
 		{
 			Short: "abcd", Name: "before", Experiment: "quick", Labels: []bench.Label{{Key: "side", Value: "before"}},
-			Host: "a-host-with-a-name", Began: time.Now(), Samples: 4321, Failed: 12, Status: string(bench.StopPrecision),
+			Host: "a-host-with-a-name", Began: began, Samples: 4321, Failed: 12, Status: string(bench.StopPrecision),
 		},
-		{Short: "abce", Experiment: "what-the-network-costs", Host: "vm", Began: time.Now(), Samples: 12, Failed: 1, Partly: 3, Status: "incomplete"},
+		{
+			Short: "abce", Experiment: "what-the-network-costs", Host: "vm", Began: began, Samples: 12, Failed: 1, Partly: 3,
+			Status: "incomplete",
+		},
 	}
 	for _, width := range []int{80, term.Unlimited} {
 		tty := width != term.Unlimited
 		var b bytes.Buffer
-		writeList(&b, runs, width)
+		writeList(&b, runs, width, began.Add(time.Hour))
 		text := b.String()
 		for line := range strings.Lines(text) {
 			if n := term.Width(strings.TrimRight(line, "\n")); tty && n > 80 {
@@ -38,9 +42,30 @@ func TestListFits(t *testing.T) {
 				t.Errorf("terminal %v: %q is missing:\n%s", tty, part, text)
 			}
 		}
+		want := "2026-03-14 15:09"
+		if tty {
+			want = "Mar 14 15:09"
+		}
+		if strings.Count(text, want) != len(runs) {
+			t.Errorf("terminal %v: %q is missing:\n%s", tty, want, text)
+		}
 		if whole := strings.Contains(text, "a-host-with-a-name") && strings.Contains(text, "what-the-network-costs") &&
 			strings.Contains(text, "side=before"); whole == tty {
 			t.Errorf("terminal %v: all columns %v:\n%s", tty, whole, text)
+		}
+	}
+}
+
+func TestShortTime(t *testing.T) {
+	now := time.Date(2026, 11, 23, 14, 0, 0, 0, time.Local)
+	for want, at := range map[string]time.Time{
+		"Nov 23 13:59": now.Add(-time.Minute),
+		"Sep  4 07:00": time.Date(2026, 9, 4, 7, 0, 0, 0, time.Local),
+		"Jan  2  2026": time.Date(2026, 1, 2, 7, 0, 0, 0, time.Local),
+		"Dec 31  2027": time.Date(2027, 12, 31, 7, 0, 0, 0, time.Local), // a clock that was wrong
+	} {
+		if got := shortTime(at, now); got != want {
+			t.Errorf("%v is %q, want %q", at, got, want)
 		}
 	}
 }
@@ -71,7 +96,7 @@ func TestTrialsAreHarmless(t *testing.T) {
 	}
 	writeList(&b, []listed{
 		{Short: "a", Name: hostile, Experiment: hostile, Host: hostile, Labels: []bench.Label{{Key: hostile, Value: hostile}}},
-	}, term.Unlimited)
+	}, term.Unlimited, time.Now())
 	if text := b.String(); strings.ContainsAny(text, "\x1b\a\t") || strings.Count(text, "\n") != 5 {
 		t.Errorf("%q", text)
 	}

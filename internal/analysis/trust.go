@@ -50,6 +50,7 @@ func lowering() []struct {
 		{CodePartFailed, Medium},
 		{CodeIncomplete, Medium},
 		{CodeSteal, Medium},
+		{CodeOtherRun, Medium},
 		{CodePressure, Medium},
 		{CodeThrottled, Medium},
 		{CodeDrift, Medium},

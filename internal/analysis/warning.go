@@ -32,6 +32,7 @@ const (
 	CodePressure     = "pressure"            // the machine was busy when trials began
 	CodeThrottled    = "throttled"           // a CPU quota that the plan does not set
 	CodeResidue      = "residue"             // a table mixes things that are not the same
+	CodeOtherRun     = "other-run"           // another run was under way on this machine
 	CodeOverhead     = "overhead"            // tare itself used too much of a CPU
 	CodeNotApart     = "not-interleaved"     // the compared runs were made one after the other
 	CodeOneSided     = "unmatched"           // cells that only some of the runs have

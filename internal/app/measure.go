@@ -44,14 +44,16 @@ func (a *App) Measure(ctx context.Context, s bench.Store, p *Planned, o Options)
 		return "", err
 	}
 	header := a.header(ctx, p, machine)
-	header.Warnings = slices.Concat(header.Warnings, notes)
+	beside := disturbers(a.othersUnderWay(dir.id))
+	header.Warnings = slices.Concat(header.Warnings, notes, beside)
 	header.Name = o.Name
 	w, err := begin(ctx, s, p, &header, dir.path, o)
 	if err != nil {
 		return "", errors.Join(err, dir.remove())
 	}
 	err = a.execute(ctx, dir, Session{
-		Header: header, Planned: p, Block: block, Look: 1, writer: w, machine: machine, interrupt: o.Interrupt,
+		Header: header, Planned: p, Block: block, Beside: beside, Look: 1,
+		writer: w, machine: machine, interrupt: o.Interrupt,
 	})
 	return header.ID, errors.Join(err, w.Close())
 }

@@ -75,7 +75,7 @@ func (a *App) Remove(ctx context.Context, s bench.Store, ids []string, each func
 	if !ok || len(ids) == 0 {
 		return nil
 	}
-	if a.anyUnderWay() {
+	if len(a.othersUnderWay("")) > 0 {
 		return ErrRoom
 	}
 	if err := c.Compact(ctx); err != nil {

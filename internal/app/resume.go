@@ -35,6 +35,7 @@ func (a *App) takeUp(
 	}
 	defer session.machine.Close()
 	session.interrupt = o.Interrupt
+	session.Beside = disturbers(a.othersUnderWay(id))
 	err = a.execute(ctx, dir, session)
 	return id, errors.Join(err, session.writer.Close())
 }

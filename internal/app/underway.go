@@ -2,10 +2,15 @@ package app
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 	"syscall"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // UnderWay reports whether a process of this machine measures a run now, or cleans up after
@@ -28,11 +33,33 @@ func (a *App) UnderWay(id string) bool {
 	return errors.Is(err, syscall.EWOULDBLOCK)
 }
 
-// anyUnderWay reports whether any run of this state directory is under way.
-func (a *App) anyUnderWay() bool {
+// othersUnderWay lists the runs of this state directory that are under way, without one.
+func (a *App) othersUnderWay(id string) (ids []string) {
 	if a.state == "" {
-		return false
+		return nil
 	}
 	entries, _ := os.ReadDir(filepath.Join(a.state, "runs")) // what cannot be listed cannot be seen
-	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return a.UnderWay(e.Name()) })
+	for _, e := range entries {
+		if e.Name() != id && a.UnderWay(e.Name()) {
+			ids = append(ids, e.Name())
+		}
+	}
+	return ids
+}
+
+// disturbers warns of runs that are under way when another one begins.
+func disturbers(ids []string) []bench.Warning {
+	if len(ids) == 0 {
+		return nil
+	}
+	were := "was"
+	if len(ids) > 1 {
+		were = "were"
+	}
+	return []bench.Warning{{
+		Code: analysis.CodeOtherRun,
+		Text: fmt.Sprintf("%s of this machine %s under way when this one began (%s): each disturbs the other",
+			unit.FormatCount(len(ids), "other run"), were, strings.Join(ids, ", ")),
+		Hint: "measure again while no other run is under way; 'tare list' shows them",
+	}}
 }

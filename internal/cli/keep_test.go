@@ -1,9 +1,13 @@
 package cli_test
 
 import (
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/bench"
 )
 
 // A run that is under way is told from one that was interrupted: nobody is advised to resume
@@ -27,6 +31,7 @@ func TestRunUnderWay(t *testing.T) {
 			t.Errorf("show %s:\n%s", format, result.stdout)
 		}
 	}
+	p.disturbed(t)
 	p.must(t, "note", "mine", "written meanwhile")
 	if result := p.tare(t, "rm", "mine", "--yes"); result.code != 1 || !strings.Contains(result.stderr, "is under way") {
 		t.Errorf("rm: exit code %d: %s%s", result.code, result.stdout, result.stderr)
@@ -47,4 +52,23 @@ func TestRunUnderWay(t *testing.T) {
 		t.Errorf("%d runs are left", len(left))
 	}
 	p.nothingLeft(t)
+}
+
+// disturbed wants a run to say that another one is under way, now and in what is stored, and the
+// latter to stay so.
+func (p *testEnv) disturbed(t *testing.T) {
+	t.Helper()
+	const says = "1 other run of this machine was under way when this one began ("
+	result := p.must(t, "run", "lifecycle", "-e", "native", "--blocks", "1", "--warmup", "0", "--washout", "off")
+	got, other := p.last(t), p.runs(t)[0]
+	if want := says + other.Header.ID; !strings.Contains(result.stderr, want) {
+		t.Errorf("it does not say %q:\n%s", want, result.stderr)
+	}
+	warned := func(w bench.Warning) bool { return w.Code == analysis.CodeOtherRun && strings.HasPrefix(w.Text, says) }
+	if !slices.ContainsFunc(got.Header.Warnings, warned) || slices.ContainsFunc(other.Header.Warnings, warned) {
+		t.Errorf("the warnings are %+v, and those of the first %+v", got.Header.Warnings, other.Header.Warnings)
+	}
+	if result := p.must(t, "show", "last", "--all"); !strings.Contains(result.stdout, "1 other run of this machine") {
+		t.Errorf("show:\n%s", result.stdout)
+	}
 }

@@ -69,6 +69,9 @@ func (a *invocation) announce(s app.Session) {
 		cells = append(cells, c.FullName())
 	}
 	a.notice("%s: %s%s", plan.Name, strings.Join(cells, ", "), control)
+	for _, w := range s.Beside {
+		a.notice("%s → %s", w.Text, w.Hint)
+	}
 	if s.ExtendedAt > 0 {
 		a.announceMore(s)
 		return

@@ -180,6 +180,7 @@ func doubts() map[string]string {
 		analysis.CodePartFailed: "some parts failed",
 		analysis.CodeIncomplete: "the run was not finished",
 		analysis.CodeSteal:      "other virtual machines took CPU time",
+		analysis.CodeOtherRun:   "another run was under way",
 		analysis.CodePressure:   "the machine was busy with other work",
 		analysis.CodeThrottled:  "a CPU quota held the run up",
 		analysis.CodeDrift:      "values drifted during the run",

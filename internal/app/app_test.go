@@ -139,9 +139,27 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
+// newInterrupter is a watcher that interrupts the run after its first trial.
+func newInterrupter() *watcher { return &watcher{after: 1, interrupt: make(chan struct{})} }
+
+// interrupted is a small run that the watcher has interrupted, with its plan.
+func interrupted(t *testing.T, a *app.App, s bench.Store, w *watcher) (*app.Planned, *bench.Run) {
+	t.Helper()
+	p := planned(t, a, small)
+	id, err := a.Measure(t.Context(), s, p, app.Options{Interrupt: w.interrupt})
+	if !errors.Is(err, run.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	r, err := app.Incomplete(t.Context(), s, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, r
+}
+
 // A run that is interrupted is gone on with.
 func TestResume(t *testing.T) {
-	w := &watcher{after: 1, interrupt: make(chan struct{})}
+	w := newInterrupter()
 	a, store := newApp(t, w), newStore(t)
 	p := planned(t, a, small)
 	id, err := a.Measure(t.Context(), store, p, app.Options{Interrupt: w.interrupt})
@@ -175,18 +193,11 @@ type switched struct{ app.Observer }
 // way: also while what a killed process left is looked for.
 func TestResumeAtOnce(t *testing.T) {
 	for range 5 {
-		w := &watcher{after: 1, interrupt: make(chan struct{})}
+		w := newInterrupter()
 		o := &switched{Observer: w}
 		a, store := newAppFor(t, o), newStore(t)
-		p := planned(t, a, small)
-		id, err := a.Measure(t.Context(), store, p, app.Options{Interrupt: w.interrupt})
-		if !errors.Is(err, run.ErrInterrupted) {
-			t.Fatal(err)
-		}
-		r, err := app.Incomplete(t.Context(), store, id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p, r := interrupted(t, a, store, w)
+		id := r.Header.ID
 		o.Observer = app.NopObserver{}
 		errs := make([]error, 3)
 		var together sync.WaitGroup
@@ -236,19 +247,11 @@ func TestOthersAreNotAsked(t *testing.T) {
 		}
 	}()
 	t.Setenv("DOCKER_HOST", "unix://"+socket)
-	w := &watcher{after: 1, interrupt: make(chan struct{})}
+	w := newInterrupter()
 	a, store := newApp(t, w), newStore(t)
-	p := planned(t, a, small)
+	p, r := interrupted(t, a, store, w)
 	if len(p.Probed) != 1 {
 		t.Errorf("probed: %d engines, want 1", len(p.Probed))
-	}
-	id, err := a.Measure(t.Context(), store, p, app.Options{Interrupt: w.interrupt})
-	if !errors.Is(err, run.ErrInterrupted) {
-		t.Fatal(err)
-	}
-	r, err := app.Incomplete(t.Context(), store, id)
-	if err != nil {
-		t.Fatal(err)
 	}
 	if _, err := a.Resume(t.Context(), store, r, app.Options{}); err != nil {
 		t.Fatal(err)

@@ -40,8 +40,8 @@ func outcomeOf(r *bench.Run) error {
 }
 
 // refusedCells is the error of a plan if no cell of it can run here, or none that would be compared
-// with a baseline, as far as that is known before the run; nil if one can. A plan with hooks is not refused: they may provide what
-// is missing.
+// with a baseline, as far as that is known before the run; nil if one can. A plan with hooks is not
+// refused: they may provide what is missing.
 func (p *Planned) refusedCells(ctx context.Context, dir string) error {
 	if len(p.Plan.Hooks) > 0 {
 		return nil

@@ -31,7 +31,10 @@ func TestEveryNumberCanBeRecomputed(t *testing.T) {
 	decode(t, shown.stdout, &result)
 	decode(t, p.must(t, "export", "last", "--format", "json").stdout, &d)
 
-	ignore := cmp.Options{cmpopts.IgnoreUnexported(report.Row{}), cmpopts.IgnoreFields(report.Row{}, "Finding"), cmpopts.EquateApprox(1e-9, 1e-15)}
+	ignore := cmp.Options{
+		cmpopts.IgnoreUnexported(report.Row{}), cmpopts.IgnoreFields(report.Row{}, "Finding"),
+		cmpopts.EquateApprox(1e-9, 1e-15),
+	}
 	// Operations that this run does not do have no numbers.
 	result.Metrics = slices.DeleteFunc(result.Metrics,
 		func(m report.Metric) bool { return m.Conditions[0].Rows[0].N == 0 })

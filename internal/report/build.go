@@ -49,7 +49,7 @@ func New(r *analysis.Result) *Document {
 	for _, w := range r.Warnings {
 		d.Warned = append(d.Warned, newWarn(cells, w))
 	}
-	d.find()
+	d.find(r.End != nil)
 	d.Trust = &Trust{
 		Level: r.Trust.Level, Codes: append([]string{}, r.Trust.Codes...),
 		Pairs: r.Trust.Pairs, Needed: r.Trust.Needed, Extended: r.Trust.Extended,

@@ -173,6 +173,8 @@ type Effect struct {
 	// Shift is a ratio's effect in the metric's unit, from the differences within the
 	// blocks; not there for differences, over all conditions, and without pairs.
 	Shift *Shift `json:"shift,omitempty"`
+
+	needed int // Blocks or, where the run has ended, Extended
 }
 
 // A Shift is by how much a cell has more than its baseline, in the metric's unit.

@@ -1,0 +1,33 @@
+package report
+
+import (
+	"testing"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/analysis/analysistest"
+)
+
+// How many blocks would do depends on whether the run has ended: what has ended is looked at once more.
+func TestBlocksThatSettle(t *testing.T) {
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 5, Blocks: 12, Metrics: analysistest.Lifecycle()[:1],
+		Cells: []analysistest.Cell{{Name: "a"}, {Name: "b", Factor: 1.03}},
+	})
+	for _, ended := range []bool{true, false} {
+		if !ended {
+			run.End = nil
+		}
+		r, err := analysis.Analyze(run, analysis.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := New(r).Metrics[0].Conditions[0].Rows[1].Effect
+		want := e.Blocks
+		if ended {
+			want = e.Extended
+		}
+		if e.Verdict != string(analysis.Unclear) || e.Blocks == e.Extended || e.needed != want {
+			t.Errorf("ended %v: %s, %d blocks, %d extended, told %d", ended, e.Verdict, e.Blocks, e.Extended, e.needed)
+		}
+	}
+}

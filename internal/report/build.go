@@ -50,13 +50,17 @@ func New(r *analysis.Result) *Document {
 		d.Warned = append(d.Warned, newWarn(cells, w))
 	}
 	d.find(r.End != nil)
-	d.Trust = &Trust{
-		Level: r.Trust.Level, Codes: append([]string{}, r.Trust.Codes...),
-		Pairs: r.Trust.Pairs, Needed: r.Trust.Needed, Extended: r.Trust.Extended,
-	}
+	d.Trust = newTrust(&r.Trust)
 	d.sayRun(r)
 	d.sayScreen(r)
 	return d
+}
+
+func newTrust(t *analysis.Trust) *Trust {
+	return &Trust{
+		Level: t.Level, Codes: append([]string{}, t.Codes...), Pairs: t.Pairs, Needed: t.Needed, Extended: t.Extended,
+		why: t.Why,
+	}
 }
 
 // newRun describes a run as far as its header and end do.

@@ -186,12 +186,14 @@ type Shift struct {
 
 // Trust says how far the findings of a run can be trusted as a whole.
 type Trust struct {
-	Level  analysis.TrustLevel `json:"level"`  // "high", "medium" or "low"
+	Level  analysis.TrustLevel `json:"level"`  // "high", "medium", "low" or, where nothing is compared, "none"
 	Codes  []string            `json:"codes"`  // of the warnings that lower it, the worst first
 	Pairs  int                 `json:"pairs"`  // blocks of the comparison that has most
 	Needed int                 `json:"needed"` // blocks that a verdict needs; 0 where nothing is compared
 	// Extended is what Needed becomes if the run is extended, whose next look has a lower level.
 	Extended int `json:"needed_extended"`
+
+	why string // the first of Codes in words
 }
 
 // A Step is a command to go on with, and what it gives.

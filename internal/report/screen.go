@@ -167,29 +167,6 @@ func screenList(m *Metric) Table {
 	return t
 }
 
-// doubts words the warnings that lower trust.
-func doubts() map[string]string {
-	return map[string]string{
-		analysis.CodeControl:    "the same thing measured twice differs from itself",
-		analysis.CodeNoBaseline: "the baseline always failed",
-		analysis.CodeFewSamples: "too few blocks for any interval",
-		analysis.CodeFewPairs:   "too few blocks have a value of both",
-		analysis.CodeFewBlocks:  "too few blocks for a verdict",
-		bench.NoteDamaged:       "stored trials are damaged",
-		analysis.CodeFailed:     "some trials failed",
-		analysis.CodePartFailed: "some parts failed",
-		analysis.CodeIncomplete: "the run was not finished",
-		analysis.CodeSteal:      "other virtual machines took CPU time",
-		analysis.CodePressure:   "the machine was busy with other work",
-		analysis.CodeThrottled:  "a CPU quota held the run up",
-		analysis.CodeDrift:      "values drifted during the run",
-		analysis.CodeAlike:      "neighbouring blocks are alike",
-		analysis.CodeResidue:    "settings differed between trials",
-		analysis.CodeOverhead:   "tare itself used too much CPU",
-		analysis.CodeImprecise:  "less precise than asked for",
-	}
-}
-
 // trustText is the line of trust: the level, the worst reason, how many blocks there are
 // against those that a verdict needs, and how many warnings are not told here.
 func (d *Document) trustText() string {
@@ -197,11 +174,12 @@ func (d *Document) trustText() string {
 	if d.Runs[0].Trials.OK == 0 {
 		return "Nothing was measured."
 	}
-	s := "Trust: " + string(t.Level)
-	told := 0
-	if len(t.Codes) > 0 {
-		told = 1
-		s += ": " + doubts()[t.Codes[0]]
+	s, sep := "Trust: "+string(t.Level), ": "
+	if t.Level == analysis.NoClaim {
+		s, sep = "Nothing is compared", "; "
+	}
+	if t.why != "" {
+		s += sep + t.why
 	}
 	switch {
 	case t.Needed == 0:
@@ -209,7 +187,7 @@ func (d *Document) trustText() string {
 	default:
 		s += fmt.Sprintf("; %s, a verdict needs at least %d", unit.FormatCount(t.Pairs, "block"), t.Needed)
 	}
-	if more := len(d.Warned) - told; more > 0 {
+	if more := len(d.Warned) - min(len(t.Codes), 1); more > 0 {
 		s += "; " + unit.FormatCount(more, "more warning")
 	}
 	return s

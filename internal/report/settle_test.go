@@ -31,3 +31,22 @@ func TestBlocksThatSettle(t *testing.T) {
 		}
 	}
 }
+
+// One cell alone has nothing to be trusted or not, but what speaks against its values is told.
+func TestNothingCompared(t *testing.T) {
+	for blocks, want := range map[int]string{
+		20: "Nothing is compared; 20 blocks",
+		3:  "Nothing is compared; too few blocks for any interval; 3 blocks",
+	} {
+		r, err := analysis.Analyze(analysistest.Run(analysistest.Shape{
+			Seed: 9, Blocks: blocks, Cells: []analysistest.Cell{{Name: "docker"}},
+		}), analysis.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := New(r)
+		if d.Trust.Level != analysis.NoClaim || d.Screen.Trust != want {
+			t.Errorf("%s: %q, want %q", d.Trust.Level, d.Screen.Trust, want)
+		}
+	}
+}

@@ -46,8 +46,10 @@ func trustStyle(t *report.Trust) style {
 		return red
 	case "medium":
 		return yellow
-	default:
+	case "high":
 		return green
+	default:
+		return normal
 	}
 }
 

@@ -60,7 +60,7 @@ ab prints ApacheBench's summary for each cell of an http run.`,
 				case applied:
 					return a.showApplied(r)
 				default:
-					return a.report(r, format, nil)
+					return a.report(r, format, shortIn(cmd.Context(), app.NewShortener(cmd.Context(), s)), nil)
 				}
 			})
 		},

@@ -1,14 +1,30 @@
 package report
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/text/plain"
 )
 
+// Short is a short form of a run's ID, by which its user can find the run; nil = the ID itself.
+type Short func(id string) string
+
+// id writes the short form.
+func (s Short) id(run *Run) string {
+	if s == nil {
+		return plain.Line(run.ID)
+	}
+	return plain.Line(s(run.ID))
+}
+
+// name is what commands call a run.
+func (s Short) name(run *Run) string { return cmp.Or(plain.Line(run.Name), s.id(run)) }
+
 // New describes the result of one run.
-func New(r *analysis.Result) *Document {
+func New(r *analysis.Result, short Short) *Document {
 	cells := r.Header.Plan.Cells
 	d := &Document{
 		Report: Version, Kind: OneRun, Unit: "trial",
@@ -52,7 +68,7 @@ func New(r *analysis.Result) *Document {
 	d.find(r.End != nil)
 	d.Trust = newTrust(&r.Trust)
 	d.sayRun(r)
-	d.sayScreen(r)
+	d.sayScreen(r, short)
 	return d
 }
 

@@ -30,7 +30,7 @@ func TestFalseAlarmsOnTheScreen(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			kinds := screenKinds(report.New(r))
+			kinds := screenKinds(report.New(r, nil))
 			if slices.Contains(kinds, report.Differs) {
 				claims++
 			}

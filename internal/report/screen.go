@@ -1,10 +1,8 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/analysis"
@@ -17,7 +15,7 @@ import (
 const sideBySide = 4
 
 // sayScreen makes what people read first.
-func (d *Document) sayScreen(r *analysis.Result) {
+func (d *Document) sayScreen(r *analysis.Result, short Short) {
 	run := &d.Runs[0]
 	d.Screen.Title = screenTitle(run, r.Header.Plan.Cells)
 	d.Screen.Remarks = screenRemarks(run)
@@ -26,7 +24,7 @@ func (d *Document) sayScreen(r *analysis.Result) {
 		d.Screen.Tables = screenTables(primary)
 	}
 	d.Screen.Trust = d.trustText()
-	d.Next = d.nextSteps(run, primary, r.Header.Imported)
+	d.Next = d.nextSteps(run, primary, r.Header.Imported, short)
 }
 
 // screenTitle says what was measured, where, and against what.
@@ -197,8 +195,8 @@ func (d *Document) trustText() string {
 const longest = 2 * time.Hour
 
 // nextSteps are at most two commands. A run that was imported can only be shown here.
-func (d *Document) nextSteps(run *Run, primary []Metric, imported bool) (steps []Step) {
-	id := cmp.Or(plain.Line(run.Name), plain.Line(shortID(run.ID)))
+func (d *Document) nextSteps(run *Run, primary []Metric, imported bool, short Short) (steps []Step) {
+	id := short.name(run)
 	wall := time.Duration(run.Wall * float64(time.Second))
 	switch {
 	case run.Stopped == stoppedIncomplete && !imported:
@@ -219,11 +217,15 @@ func (d *Document) nextSteps(run *Run, primary []Metric, imported bool) (steps [
 	if run.Trials.OK == 0 {
 		return steps
 	}
-	gives := "intervals, percentiles, all metrics"
+	return append(steps, Step{"tare show " + id + " --all", d.withWarnings("intervals, percentiles, all metrics")})
+}
+
+// withWarnings adds to what a command gives how many warnings it shows.
+func (d *Document) withWarnings(gives string) string {
 	if n := len(d.Warned); n > 0 {
 		gives += ", " + unit.FormatCount(n, "warning")
 	}
-	return append(steps, Step{"tare show " + id + " --all", gives})
+	return gives
 }
 
 // unsettled reports whether more blocks could tell more.
@@ -236,6 +238,3 @@ func unsettled(primary []Metric) bool {
 		})
 	})
 }
-
-// shortID is the end of a run's ID, by which it is found in most stores.
-func shortID(id string) string { return id[strings.LastIndexByte(id, '-')+1:] }

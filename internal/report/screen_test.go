@@ -21,7 +21,7 @@ func TestBlocksThatSettle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := New(r).Metrics[0].Conditions[0].Rows[1].Effect
+		e := New(r, nil).Metrics[0].Conditions[0].Rows[1].Effect
 		want := e.Blocks
 		if ended {
 			want = e.Extended
@@ -44,9 +44,32 @@ func TestNothingCompared(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := New(r)
+		d := New(r, nil)
 		if d.Trust.Level != analysis.NoClaim || d.Screen.Trust != want {
 			t.Errorf("%s: %q, want %q", d.Trust.Level, d.Screen.Trust, want)
+		}
+	}
+}
+
+// Commands name a run as its user can find it: by its name, by the short form of its ID, or by that.
+func TestCommandsNameTheRun(t *testing.T) {
+	run := analysistest.Run(analysistest.Shape{Seed: 1, Blocks: 8, Cells: []analysistest.Cell{{Name: "a"}}})
+	short := func(id string) string { return "short-" + id[len(id)-2:] }
+	for _, tt := range []struct {
+		name, want string
+		short      Short
+	}{
+		{"", "tare show " + run.Header.ID + " --all", nil},
+		{"", "tare show short-01 --all", short},
+		{"mine", "tare show mine --all", short},
+	} {
+		run.Header.Name = tt.name
+		r, err := analysis.Analyze(run, analysis.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := New(r, tt.short).Next[0].Command; got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}
 }

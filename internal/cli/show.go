@@ -224,7 +224,7 @@ func (a *invocation) compare(
 	if err != nil {
 		return err
 	}
-	return a.render(report.NewComparison(contrast), format)
+	return a.render(report.NewComparison(contrast, shortIn(ctx, app.NewShortener(ctx, s))), format)
 }
 
 func labelKey(by string) (key string, ok bool) {

@@ -177,7 +177,7 @@ func newWarn(cells []bench.Cell, w bench.Warning) Warning {
 }
 
 // NewComparison describes runs that were made apart.
-func NewComparison(c *analysis.Contrast) *Document {
+func NewComparison(c *analysis.Contrast, short Short) *Document {
 	d := &Document{
 		Report: Version, Kind: Comparison, Unit: "run",
 		Metrics: []Metric{}, Reasons: []Reason{}, Failed: []Failure{}, Warned: []Warning{}, DataPaths: []DataPath{},
@@ -204,7 +204,10 @@ func NewComparison(c *analysis.Contrast) *Document {
 	for _, x := range c.Differ {
 		d.Differences = append(d.Differences, Difference(x))
 	}
+	d.findApart()
+	d.Trust = newTrust(&c.Trust)
 	d.sayComparison()
+	d.sayScreenApart(short)
 	return d
 }
 

@@ -169,7 +169,7 @@ func screenList(m *Metric) Table {
 // against those that a verdict needs, and how many warnings are not told here.
 func (d *Document) trustText() string {
 	t := d.Trust
-	if d.Runs[0].Trials.OK == 0 {
+	if d.Kind == OneRun && d.Runs[0].Trials.OK == 0 {
 		return "Nothing was measured."
 	}
 	s, sep := "Trust: "+string(t.Level), ": "
@@ -180,6 +180,9 @@ func (d *Document) trustText() string {
 		s += sep + t.why
 	}
 	switch {
+	case d.Kind == Comparison && t.Needed > 0:
+		s += fmt.Sprintf("; %d runs of each would be enough", t.Needed)
+	case d.Kind == Comparison:
 	case t.Needed == 0:
 		s += "; " + unit.FormatCount(d.Runs[0].Blocks, "block")
 	default:

@@ -83,7 +83,7 @@ func (s state) document(t testing.TB) *report.Document {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return report.NewComparison(c)
+		return report.NewComparison(c, lastPart)
 	}
 	r, err := analysis.Analyze(runs[0], analysis.Options{Running: s.running != nil})
 	if err != nil {

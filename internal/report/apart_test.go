@@ -61,7 +61,8 @@ func TestScreenApart(t *testing.T) {
 	if g := d.Screen.Tables[0].Groups[0]; g.Title != "" || g.Lines[0].Cells[0] != "time to first instruction" {
 		t.Errorf("one cell: %+v", g)
 	}
-	if want := "Trust: low: one run each cannot tell; 5 runs of each would be enough; 1 more warning"; d.Screen.Trust != want {
+	want := "Trust: low: one run each cannot tell; 5 runs of each would be enough; 1 more warning"
+	if d.Screen.Trust != want {
 		t.Errorf("%q, want %q", d.Screen.Trust, want)
 	}
 	if got := d.Next[1].Command; got != "tare compare short-01 short-02 --all" {

@@ -251,11 +251,13 @@ func (c *contrastBuilder) warnRuns() {
 		return
 	}
 	need := stat.MinPerSide(confidence, family)
+	c.Trust.Needed = need
 	text := fmt.Sprintf("with so few runs and %s, no difference can be significant",
 		unit.FormatCount(family, "comparison"))
 	switch {
 	case most == orderings(1, 1):
-		text = "one run each cannot tell: a run affects all of its trials, and only more runs show by how much"
+		c.Trust.Why = "one run each cannot tell"
+		text = c.Trust.Why + ": a run affects all of its trials, and only more runs show by how much"
 	case 2/most*float64(family) <= alpha:
 		text = "some groups have too few runs for any significant difference"
 	}

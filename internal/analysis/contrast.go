@@ -36,6 +36,7 @@ type Contrast struct {
 	Metrics  []ContrastMetric
 	Differ   []Residue // facts and options that differ between the runs
 	Warnings []bench.Warning
+	Trust    Trust
 }
 
 // A Group is runs that belong together, such as those of one host.
@@ -120,6 +121,8 @@ func Compare(runs []*bench.Run, opt CompareOptions) (*Contrast, error) {
 	}
 	c.adjustAndDecide()
 	c.warn()
+	c.Trust.Level = High
+	c.Trust.lower(doubtsAcross(), c.Warnings, func(string) bool { return false })
 	return c.Contrast, nil
 }
 

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -11,86 +12,114 @@ type TrustLevel string
 
 // The levels of trust.
 const (
-	High   TrustLevel = "high"   // nothing speaks against the run
-	Medium TrustLevel = "medium" // the machine was disturbed, or the run is less precise than it was asked to be
-	Low    TrustLevel = "low"    // verdicts are impossible, or are contradicted by the run itself
+	High    TrustLevel = "high"   // nothing speaks against the run
+	Medium  TrustLevel = "medium" // the machine was disturbed, or the run is less precise than it was asked to be
+	Low     TrustLevel = "low"    // verdicts are impossible, or are contradicted by the run itself
+	NoClaim TrustLevel = "none"   // nothing is compared, so there is no finding to trust
 )
 
-// Trust is a judgement of a whole run. Its Codes are those of the warnings that lower it,
-// the worst first.
+// Trust is a judgement of a whole run, or of a comparison of runs. Its Codes are those of the
+// warnings that lower it, the worst first.
 type Trust struct {
 	Level TrustLevel
 	Codes []string
+	Why   string // the first of Codes in words; empty without one
 	// Pairs is how many blocks the best-covered comparison has, and Needed how many it
-	// takes before any verdict is possible. Both are 0 where nothing is compared.
+	// takes before any verdict is possible. Both are 0 where nothing is compared. Among runs,
+	// Pairs is 0, and Needed is the runs of each group, or 0 if there are enough.
 	Pairs, Needed int
 	// Extended is what Needed becomes if the run is extended: the next look has a lower level.
 	Extended int
 }
 
-// lowering lists the warnings that lower trust, the worst first.
-func lowering() []struct {
+// A doubt is a warning that lowers trust.
+type doubt struct {
 	code  string
 	level TrustLevel
-} {
-	return []struct {
-		code  string
-		level TrustLevel
-	}{
-		{CodeControl, Low},
-		{CodeNoBaseline, Low},
-		{CodeFewSamples, Low},
-		{CodeFewPairs, Low},
-		{CodeFewBlocks, Low},
-		{CodeFewRuns, Low},
-		{CodeNotApart, Low},
-		{CodeNotInTurn, Low},
-		{bench.NoteDamaged, Low},
-		{CodeFailed, Medium},
-		{CodePartFailed, Medium},
-		{CodeIncomplete, Medium},
-		{CodeSteal, Medium},
-		{CodeOtherRun, Medium},
-		{CodePressure, Medium},
-		{CodeThrottled, Medium},
-		{CodeDrift, Medium},
-		{CodeAlike, Medium},
-		{CodeResidue, Medium},
-		{CodeOverhead, Medium},
-		{CodeImprecise, Medium},
+	words string
+}
+
+// doubts lists those about one run, the worst first.
+func doubts() []doubt {
+	return []doubt{
+		{CodeControl, Low, "the same thing measured twice differs from itself"},
+		{CodeNoBaseline, Low, "the baseline always failed"},
+		{CodeFewSamples, Low, "too few blocks for any interval"},
+		{CodeFewPairs, Low, "too few blocks have a value of both"},
+		{CodeFewBlocks, Low, "too few blocks for a verdict"},
+		{bench.NoteDamaged, Low, "stored trials are damaged"},
+		{CodeFailed, Medium, "some trials failed"},
+		{CodePartFailed, Medium, "some parts failed"},
+		{CodeIncomplete, Medium, "the run was not finished"},
+		{CodeSteal, Medium, "other virtual machines took CPU time"},
+		{CodeOtherRun, Medium, "another run was under way"},
+		{CodePressure, Medium, "the machine was busy with other work"},
+		{CodeThrottled, Medium, "a CPU quota held the run up"},
+		{CodeDrift, Medium, "values drifted during the run"},
+		{CodeAlike, Medium, "neighbouring blocks are alike"},
+		{CodeResidue, Medium, "settings differed between trials"},
+		{CodeOverhead, Medium, "tare itself used too much CPU"},
+		{CodeImprecise, Medium, "less precise than asked for"},
+	}
+}
+
+// doubtsAcross lists those about a comparison of runs, the worst first.
+func doubtsAcross() []doubt {
+	return []doubt{
+		{CodeFewRuns, Low, "too few runs for a verdict"},
+		{CodeOtherExperiment, Low, "the runs are of different experiments"},
+		{CodeNotInTurn, Low, "the runs did not alternate"},
+		{CodeControl, Medium, "in one run, the same thing measured twice differs from itself"},
+		{CodeRunning, Medium, "a run is under way"},
+		{CodeIncomplete, Medium, "a run was not finished"},
+		{CodeFailed, Medium, "some trials failed"},
+		{CodeNotApart, Medium, "the runs were not interleaved"},
+	}
+}
+
+// lower takes what the warnings say against a run. An excused doubt is of medium weight.
+func (t *Trust) lower(all []doubt, warnings []bench.Warning, excused func(code string) bool) {
+	for _, d := range all {
+		if !slices.ContainsFunc(warnings, func(w bench.Warning) bool { return w.Code == d.code }) {
+			continue
+		}
+		t.Codes, t.Why = append(t.Codes, d.code), cmp.Or(t.Why, d.words)
+		switch {
+		case t.Level != High && t.Level != Medium:
+		case d.level == Low && !excused(d.code):
+			t.Level = Low
+		default:
+			t.Level = Medium
+		}
 	}
 }
 
 // trust judges a run by its warnings.
 func trust(r *Result, work []*measure) Trust {
-	t := Trust{Level: High}
-	if r.Trials.OK == 0 {
-		t.Level = Low
-	}
+	t, compared := Trust{Level: High}, false
 	for _, m := range work {
-		if m.result.Metric.Role != bench.Primary || m.family == 0 {
+		if m.result.Metric.Role != bench.Primary {
 			continue
 		}
-		t.Needed, t.Extended = look(r.Looks).minPairs(m.family), look(r.Looks+1).minPairs(m.family)
+		if m.family > 0 {
+			t.Needed, t.Extended = look(r.Looks).minPairs(m.family), look(r.Looks+1).minPairs(m.family)
+		}
 		for _, c := range m.tables {
+			compared = compared || len(c.effects) > 0
 			for _, e := range c.effects {
 				t.Pairs = max(t.Pairs, e.cmp.Pairs)
 			}
 		}
 	}
-	few := map[string]bool{CodeNoBaseline: true, CodeFewSamples: true, CodeFewPairs: true}
-	for _, l := range lowering() {
-		if !slices.ContainsFunc(r.Warnings, func(w bench.Warning) bool { return w.Code == l.code }) {
-			continue
-		}
-		t.Codes = append(t.Codes, l.code)
-		switch {
-		case t.Level == Low:
-		case l.level == Low && few[l.code] && t.Needed > 0 && t.Pairs >= t.Needed: // others have enough
-			t.Level = Medium
-		default:
-			t.Level = l.level
-		}
+	switch {
+	case r.Trials.OK == 0:
+		t.Level = Low
+	case !compared:
+		t.Level = NoClaim
 	}
+	t.lower(doubts(), r.Warnings, func(code string) bool { // others have enough
+		few := code == CodeNoBaseline || code == CodeFewSamples || code == CodeFewPairs
+		return few && t.Needed > 0 && t.Pairs >= t.Needed
+	})
 	return t
 }

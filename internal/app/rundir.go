@@ -133,7 +133,7 @@ func lockDir(path string) (*runDir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := lockUnshared(f); err != nil {
 		return nil, errors.Join(errLocked, f.Close())
 	}
 	// Who had it may have deleted it while this waited to be opened.
@@ -143,6 +143,24 @@ func lockDir(path string) (*runDir, error) {
 		return nil, errors.Join(errLocked, err, f.Close())
 	}
 	return &runDir{id, path, f}, nil
+}
+
+// lockUnshared locks a file. It waits for those that only look whether the file is locked, who
+// share a lock for a moment, and for nobody else.
+func lockUnshared(f *os.File) error {
+	fd := int(f.Fd())
+	for deadline := time.Now().Add(time.Second); ; time.Sleep(time.Millisecond) {
+		err := syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(deadline) {
+			return err
+		}
+		if syscall.Flock(fd, syscall.LOCK_SH|syscall.LOCK_NB) != nil {
+			return err
+		}
+		if err := syscall.Flock(fd, syscall.LOCK_UN); err != nil {
+			return err
+		}
+	}
 }
 
 // readMark returns the beginning of a lock file, empty if there is none.

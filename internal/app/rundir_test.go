@@ -1,12 +1,14 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Whatever the umask, everybody can pass through the directory of a run: processes in it
@@ -101,5 +103,39 @@ func TestHalfGone(t *testing.T) {
 	}
 	if left, err := os.ReadDir(filepath.Join(state, "runs")); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// Who only looks whether a run is under way keeps nobody from taking it up.
+func TestLookingDoesNotLock(t *testing.T) {
+	const id = "20261122-000000-abcd"
+	a := &App{state: t.TempDir()}
+	dir, err := makeRunDir(a.state, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lockDir(dir.path); !errors.Is(err, errLocked) {
+		t.Errorf("the directory of a run under way: %v, want %v", err, errLocked)
+	}
+	if err := dir.close(); err != nil {
+		t.Fatal(err)
+	}
+	look, err := os.Open(filepath.Join(dir.path, lockName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(look.Fd()), syscall.LOCK_SH); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(20*time.Millisecond, func() { _ = look.Close() })
+	locked, err := lockDir(dir.path)
+	if err != nil {
+		t.Fatalf("while somebody looks: %v", err)
+	}
+	if !a.UnderWay(id) {
+		t.Error("the lock is not seen")
+	}
+	if err := locked.remove(); err != nil {
+		t.Error(err)
 	}
 }

@@ -26,7 +26,7 @@ func (a *invocation) conclude(
 			end = nil
 		}
 		// A closed stdout is not an error of the run; Main handles it at the end.
-		if err := a.report(stored, format, end); !a.isBrokenPipe(err) {
+		if err := a.report(stored, format, shortIn(ctx, short), end); !a.isBrokenPipe(err) {
 			runErr = errors.Join(runErr, err)
 		}
 	}

@@ -56,7 +56,7 @@ func (v *preview) lines(now time.Time, width int) []string {
 		return nil
 	}
 	var b strings.Builder
-	err = app.WriteFindings(&b, report.New(r), app.Style{Color: v.color, Width: width - 1})
+	err = app.WriteFindings(&b, report.New(r, nil), app.Style{Color: v.color, Width: width - 1})
 	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 	if err != nil || len(lines)+2 > v.height {
 		return nil

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -75,19 +76,25 @@ func (o *formatOptions) format(asJSON bool) app.Format {
 }
 
 // report analyses a stored run and writes what it says to stdout.
-func (a *invocation) report(r *bench.Run, o formatOptions, trailer []string) error {
+// Commands in it name runs by short, nil = by the whole ID.
+func (a *invocation) report(r *bench.Run, o formatOptions, short report.Short, trailer []string) error {
 	result, err := analysis.Analyze(r, analysis.Options{
 		Notes: bench.NotesOf(app.Workloads()...), Running: r.End == nil && a.underWay(&r.Header),
 	})
 	if err != nil {
 		return err
 	}
-	d := report.New(result)
+	d := report.New(result, short)
 	d.Trailer = trailer
 	if n := damagedTrials(r); n > 0 && o.format(a.global.JSON).Silent {
 		a.notice("run %s: damaged trials, counted as failed: %d; 'tare check' lists them", r.Header.ID, n)
 	}
 	return a.render(d, o)
+}
+
+// shortIn gives the short forms of the runs of a store.
+func shortIn(ctx context.Context, s *app.Shortener) report.Short {
+	return func(id string) string { return s.Short(ctx, id) }
 }
 
 // damagedTrials counts the trials whose content the store has lost.

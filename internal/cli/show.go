@@ -60,7 +60,7 @@ ab prints ApacheBench's summary for each cell of an http run.`,
 				case applied:
 					return a.showApplied(r)
 				default:
-					return a.report(r, format, nil)
+					return a.report(r, format, shortIn(cmd.Context(), app.NewShortener(cmd.Context(), s)), nil)
 				}
 			})
 		},
@@ -224,7 +224,7 @@ func (a *invocation) compare(
 	if err != nil {
 		return err
 	}
-	return a.render(report.NewComparison(contrast), format)
+	return a.render(report.NewComparison(contrast, shortIn(ctx, app.NewShortener(ctx, s))), format)
 }
 
 func labelKey(by string) (key string, ok bool) {

@@ -77,8 +77,8 @@ func answer(m *Metric, base, other *Row) string {
 	case analysis.Unreliable:
 		return name + " has no verdict, because the control differs from the baseline"
 	}
-	if e.Blocks > 0 {
-		by += fmt.Sprintf(", needs about %s", unit.FormatCount(e.Blocks, "block"))
+	if e.needed > 0 {
+		by += fmt.Sprintf(", needs about %s", unit.FormatCount(e.needed, "block"))
 	}
 	return fmt.Sprintf("%s is unclear (margin %s): %s", name, margin(m, e), by)
 }

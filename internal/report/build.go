@@ -1,14 +1,30 @@
 package report
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/text/plain"
 )
 
+// Short is a short form of a run's ID, by which its user can find the run; nil = the ID itself.
+type Short func(id string) string
+
+// id writes the short form.
+func (s Short) id(run *Run) string {
+	if s == nil {
+		return plain.Line(run.ID)
+	}
+	return plain.Line(s(run.ID))
+}
+
+// name is what commands call a run.
+func (s Short) name(run *Run) string { return cmp.Or(plain.Line(run.Name), s.id(run)) }
+
 // New describes the result of one run.
-func New(r *analysis.Result) *Document {
+func New(r *analysis.Result, short Short) *Document {
 	cells := r.Header.Plan.Cells
 	d := &Document{
 		Report: Version, Kind: OneRun, Unit: "trial",
@@ -49,14 +65,18 @@ func New(r *analysis.Result) *Document {
 	for _, w := range r.Warnings {
 		d.Warned = append(d.Warned, newWarn(cells, w))
 	}
-	d.find()
-	d.Trust = &Trust{
-		Level: r.Trust.Level, Codes: append([]string{}, r.Trust.Codes...),
-		Pairs: r.Trust.Pairs, Needed: r.Trust.Needed, Extended: r.Trust.Extended,
-	}
+	d.find(r.End != nil)
+	d.Trust = newTrust(&r.Trust)
 	d.sayRun(r)
-	d.sayScreen(r)
+	d.sayScreen(r, short)
 	return d
+}
+
+func newTrust(t *analysis.Trust) *Trust {
+	return &Trust{
+		Level: t.Level, Codes: append([]string{}, t.Codes...), Pairs: t.Pairs, Needed: t.Needed, Extended: t.Extended,
+		why: t.Why,
+	}
 }
 
 // newRun describes a run as far as its header and end do.
@@ -157,7 +177,7 @@ func newWarn(cells []bench.Cell, w bench.Warning) Warning {
 }
 
 // NewComparison describes runs that were made apart.
-func NewComparison(c *analysis.Contrast) *Document {
+func NewComparison(c *analysis.Contrast, short Short) *Document {
 	d := &Document{
 		Report: Version, Kind: Comparison, Unit: "run",
 		Metrics: []Metric{}, Reasons: []Reason{}, Failed: []Failure{}, Warned: []Warning{}, DataPaths: []DataPath{},
@@ -184,7 +204,10 @@ func NewComparison(c *analysis.Contrast) *Document {
 	for _, x := range c.Differ {
 		d.Differences = append(d.Differences, Difference(x))
 	}
+	d.findApart()
+	d.Trust = newTrust(&c.Trust)
 	d.sayComparison()
+	d.sayScreenApart(short)
 	return d
 }
 

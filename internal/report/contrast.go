@@ -22,11 +22,8 @@ func (d *Document) sayComparison() {
 	run := 0
 	for i, g := range d.Groups {
 		for range g.Runs {
-			name, r := groupLetter(i), &d.Runs[run]
-			if called := g.called(r); called != "" {
-				name += " (" + called + ")"
-			}
-			d.Head = append(d.Head, runHead(name, r))
+			r := &d.Runs[run]
+			d.Head = append(d.Head, runHead(g.letter(groupLetter(i), r), r))
 			run++
 		}
 	}

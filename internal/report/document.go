@@ -40,10 +40,10 @@ type Document struct {
 	Failed []Failure `json:"failures"`
 	// how cells were reached and what their data lay on; those without either left out
 	DataPaths   []DataPath   `json:"ways"`
-	Warned      []Warning    `json:"warnings"`        // what the reader must know
-	Differences []Difference `json:"differences"`     // what is not the same in all runs of a comparison
-	Trust       *Trust       `json:"trust,omitempty"` // of one run
-	Next        []Step       `json:"next,omitempty"`  // of one run: at most two
+	Warned      []Warning    `json:"warnings"`    // what the reader must know
+	Differences []Difference `json:"differences"` // what is not the same in all runs of a comparison
+	Trust       *Trust       `json:"trust,omitempty"`
+	Next        []Step       `json:"next,omitempty"` // at most two
 	View        `json:"-"`
 }
 
@@ -134,7 +134,7 @@ type Row struct {
 	Low         *float64 `json:"low"`    // of the 95 % interval of the median; null below 6 values
 	High        *float64 `json:"high"`
 	Effect      *Effect  `json:"effect"` // against the baseline; null for the baseline itself
-	// Finding is what is known, in words; it is not there in a comparison.
+	// Finding is what is known, in words.
 	Finding *Finding `json:"finding,omitempty"`
 	// InRun is there in a comparison, for all cells but the baseline of the runs.
 	InRun *InRun `json:"in_run,omitempty"`
@@ -173,6 +173,8 @@ type Effect struct {
 	// Shift is a ratio's effect in the metric's unit, from the differences within the
 	// blocks; not there for differences, over all conditions, and without pairs.
 	Shift *Shift `json:"shift,omitempty"`
+
+	needed int // Blocks or, where the run has ended, Extended
 }
 
 // A Shift is by how much a cell has more than its baseline, in the metric's unit.
@@ -182,14 +184,18 @@ type Shift struct {
 	High     *float64 `json:"high"`
 }
 
-// Trust says how far the findings of a run can be trusted as a whole.
+// Trust says how far the findings can be trusted as a whole.
 type Trust struct {
-	Level  analysis.TrustLevel `json:"level"`  // "high", "medium" or "low"
-	Codes  []string            `json:"codes"`  // of the warnings that lower it, the worst first
-	Pairs  int                 `json:"pairs"`  // blocks of the comparison that has most
-	Needed int                 `json:"needed"` // blocks that a verdict needs; 0 where nothing is compared
+	Level analysis.TrustLevel `json:"level"` // "high", "medium", "low" or, where nothing is compared, "none"
+	Codes []string            `json:"codes"` // of the warnings that lower it, the worst first
+	Pairs int                 `json:"pairs"` // blocks of the comparison that has most
+	// Needed is the blocks that a verdict needs, 0 where nothing is compared; in a comparison, the
+	// runs of each group, 0 where there are enough.
+	Needed int `json:"needed"`
 	// Extended is what Needed becomes if the run is extended, whose next look has a lower level.
 	Extended int `json:"needed_extended"`
+
+	why string // the first of Codes in words
 }
 
 // A Step is a command to go on with, and what it gives.
@@ -257,7 +263,7 @@ type Difference struct {
 // View are the Document as people read it. Nothing in them can move the
 // cursor of a terminal or change its colour.
 type View struct {
-	Screen       Screen     // what people read first; without a title where there is none
+	Screen       Screen     // what people read first
 	Head         [][]string // lines of parts
 	Tables       []Table    // primary metrics
 	Answers      []Line     // the verdict on each primary metric as a sentence; nil where the tables say it better
@@ -273,11 +279,12 @@ type View struct {
 	Trailer      []string // set by the caller: where the run was saved, what to do next
 }
 
-// A Screen is what people read first of a run: what is known, in one table or, under
-// several conditions, one for each metric, and how far to trust it.
+// A Screen is what people read first: what is known, in one table or, under several
+// conditions of a run, one for each metric, and how far to trust it.
 type Screen struct {
 	Title   string
-	Remarks []string // what its user called the run, where else it was, how often it was extended
+	Remarks []string   // what its user called the run, where else it was, how often it was extended
+	Sides   [][]string // parts of what is said about each group of a comparison
 	Tables  []Table
 	Trust   string
 }

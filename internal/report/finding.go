@@ -41,25 +41,23 @@ const (
 	wide = 0.5
 )
 
-// find gives each row its finding.
-func (d *Document) find() {
+// find gives each row its finding. What has ended can only be extended.
+func (d *Document) find(ended bool) {
 	for i := range d.Metrics {
 		m := &d.Metrics[i]
 		in := m.scale()
-		for j := range m.Conditions {
-			m.find(&m.Conditions[j], in)
+		for _, c := range m.tables() {
+			for j := range c.Rows {
+				r := &c.Rows[j]
+				f := m.finding(c.baseRow(), r, in)
+				if r.Finding = &f; r.Effect == nil {
+					continue
+				}
+				if r.Effect.needed = r.Effect.Blocks; ended {
+					r.Effect.needed = r.Effect.Extended
+				}
+			}
 		}
-		if m.Summary != nil {
-			m.find(m.Summary, in)
-		}
-	}
-}
-
-func (m *Metric) find(c *Condition, in scale) {
-	for i := range c.Rows {
-		r := &c.Rows[i]
-		f := m.finding(c.baseRow(), r, in)
-		r.Finding = &f
 	}
 }
 

@@ -1,10 +1,8 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/analysis"
@@ -17,7 +15,7 @@ import (
 const sideBySide = 4
 
 // sayScreen makes what people read first.
-func (d *Document) sayScreen(r *analysis.Result) {
+func (d *Document) sayScreen(r *analysis.Result, short Short) {
 	run := &d.Runs[0]
 	d.Screen.Title = screenTitle(run, r.Header.Plan.Cells)
 	d.Screen.Remarks = screenRemarks(run)
@@ -26,7 +24,7 @@ func (d *Document) sayScreen(r *analysis.Result) {
 		d.Screen.Tables = screenTables(primary)
 	}
 	d.Screen.Trust = d.trustText()
-	d.Next = d.nextSteps(run, primary, r.Header.Imported)
+	d.Next = d.nextSteps(run, primary, r.Header.Imported, short)
 }
 
 // screenTitle says what was measured, where, and against what.
@@ -167,50 +165,30 @@ func screenList(m *Metric) Table {
 	return t
 }
 
-// doubts words the warnings that lower trust.
-func doubts() map[string]string {
-	return map[string]string{
-		analysis.CodeControl:    "the same thing measured twice differs from itself",
-		analysis.CodeNoBaseline: "the baseline always failed",
-		analysis.CodeFewSamples: "too few blocks for any interval",
-		analysis.CodeFewPairs:   "too few blocks have a value of both",
-		analysis.CodeFewBlocks:  "too few blocks for a verdict",
-		bench.NoteDamaged:       "stored trials are damaged",
-		analysis.CodeFailed:     "some trials failed",
-		analysis.CodePartFailed: "some parts failed",
-		analysis.CodeIncomplete: "the run was not finished",
-		analysis.CodeSteal:      "other virtual machines took CPU time",
-		analysis.CodeOtherRun:   "another run was under way",
-		analysis.CodePressure:   "the machine was busy with other work",
-		analysis.CodeThrottled:  "a CPU quota held the run up",
-		analysis.CodeDrift:      "values drifted during the run",
-		analysis.CodeAlike:      "neighbouring blocks are alike",
-		analysis.CodeResidue:    "settings differed between trials",
-		analysis.CodeOverhead:   "tare itself used too much CPU",
-		analysis.CodeImprecise:  "less precise than asked for",
-	}
-}
-
 // trustText is the line of trust: the level, the worst reason, how many blocks there are
 // against those that a verdict needs, and how many warnings are not told here.
 func (d *Document) trustText() string {
 	t := d.Trust
-	if d.Runs[0].Trials.OK == 0 {
+	if d.Kind == OneRun && d.Runs[0].Trials.OK == 0 {
 		return "Nothing was measured."
 	}
-	s := "Trust: " + string(t.Level)
-	told := 0
-	if len(t.Codes) > 0 {
-		told = 1
-		s += ": " + doubts()[t.Codes[0]]
+	s, sep := "Trust: "+string(t.Level), ": "
+	if t.Level == analysis.NoClaim {
+		s, sep = "Nothing is compared", "; "
+	}
+	if t.why != "" {
+		s += sep + t.why
 	}
 	switch {
+	case d.Kind == Comparison && t.Needed > 0:
+		s += fmt.Sprintf("; %d runs of each would be enough", t.Needed)
+	case d.Kind == Comparison:
 	case t.Needed == 0:
 		s += "; " + unit.FormatCount(d.Runs[0].Blocks, "block")
 	default:
 		s += fmt.Sprintf("; %s, a verdict needs at least %d", unit.FormatCount(t.Pairs, "block"), t.Needed)
 	}
-	if more := len(d.Warned) - told; more > 0 {
+	if more := len(d.Warned) - min(len(t.Codes), 1); more > 0 {
 		s += "; " + unit.FormatCount(more, "more warning")
 	}
 	return s
@@ -220,8 +198,8 @@ func (d *Document) trustText() string {
 const longest = 2 * time.Hour
 
 // nextSteps are at most two commands. A run that was imported can only be shown here.
-func (d *Document) nextSteps(run *Run, primary []Metric, imported bool) (steps []Step) {
-	id := cmp.Or(plain.Line(run.Name), plain.Line(shortID(run.ID)))
+func (d *Document) nextSteps(run *Run, primary []Metric, imported bool, short Short) (steps []Step) {
+	id := short.name(run)
 	wall := time.Duration(run.Wall * float64(time.Second))
 	switch {
 	case run.Stopped == stoppedIncomplete && !imported:
@@ -242,11 +220,15 @@ func (d *Document) nextSteps(run *Run, primary []Metric, imported bool) (steps [
 	if run.Trials.OK == 0 {
 		return steps
 	}
-	gives := "intervals, percentiles, all metrics"
+	return append(steps, Step{"tare show " + id + " --all", d.withWarnings("intervals, percentiles, all metrics")})
+}
+
+// withWarnings adds to what a command gives how many warnings it shows.
+func (d *Document) withWarnings(gives string) string {
 	if n := len(d.Warned); n > 0 {
 		gives += ", " + unit.FormatCount(n, "warning")
 	}
-	return append(steps, Step{"tare show " + id + " --all", gives})
+	return gives
 }
 
 // unsettled reports whether more blocks could tell more.
@@ -259,6 +241,3 @@ func unsettled(primary []Metric) bool {
 		})
 	})
 }
-
-// shortID is the end of a run's ID, by which it is found in most stores.
-func shortID(id string) string { return id[strings.LastIndexByte(id, '-')+1:] }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,6 +71,9 @@ func single(f func() *bench.Run) func() []*bench.Run {
 	return func() []*bench.Run { return []*bench.Run{f()} }
 }
 
+// lastPart is a short form of an ID.
+func lastPart(id string) string { return id[strings.LastIndexByte(id, '-')+1:] }
+
 // document analyses a state as the command line would.
 func (s state) document(t testing.TB) *report.Document {
 	t.Helper()
@@ -79,13 +83,13 @@ func (s state) document(t testing.TB) *report.Document {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return report.NewComparison(c)
+		return report.NewComparison(c, lastPart)
 	}
 	r, err := analysis.Analyze(runs[0], analysis.Options{Running: s.running != nil})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := report.New(r)
+	d := report.New(r, lastPart)
 	d.Trailer = []string{"saved as " + r.Header.ID + " · tare show " + r.Header.ID}
 	return d
 }
@@ -275,7 +279,7 @@ func TestAbsentOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said := report.New(result).View.Absent; len(said) != 1 || said[0].Name != "floor, crun" {
+	if said := report.New(result, nil).View.Absent; len(said) != 1 || said[0].Name != "floor, crun" {
 		t.Errorf("%+v", said)
 	}
 }

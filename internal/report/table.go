@@ -182,8 +182,8 @@ func verdictText(m *Metric, e *Effect) (string, Tone) {
 	case analysis.Same:
 		return "same (" + margin(m, e) + ")", Plain
 	case analysis.Unclear:
-		if e.Blocks > 0 {
-			return "unclear, needs ~" + unit.FormatCount(e.Blocks, "block"), Uncertain
+		if e.needed > 0 {
+			return "unclear, needs ~" + unit.FormatCount(e.needed, "block"), Uncertain
 		}
 		return "unclear", Uncertain
 	case analysis.Unreliable:

@@ -59,6 +59,14 @@ func (g *Group) called(first *Run) string {
 	return ""
 }
 
+// letter is a group's letter, and what users call it.
+func (g *Group) letter(letter string, first *Run) string {
+	if called := g.called(first); called != "" {
+		letter += " (" + called + ")"
+	}
+	return letter
+}
+
 // headings are what the groups of a comparison are called in tables: a letter, and the label
 // that they have.
 func (d *Document) headings() (all []string) {

@@ -25,6 +25,9 @@ func WriteFindings(w io.Writer, d *report.Document, opt Options) error {
 // screen writes what people read first.
 func (p *printer) screen(d *report.Document) {
 	p.wrap("", indent, d.Screen.Title, bold)
+	for _, parts := range d.Screen.Sides {
+		p.items(indent, indent+indent, parts, " · ", " ·", dim)
+	}
 	if len(d.Screen.Remarks) > 0 {
 		p.wrap(indent, indent, strings.Join(d.Screen.Remarks, " · "), dim)
 	}
@@ -46,8 +49,10 @@ func trustStyle(t *report.Trust) style {
 		return red
 	case "medium":
 		return yellow
-	default:
+	case "high":
 		return green
+	default:
+		return normal
 	}
 }
 

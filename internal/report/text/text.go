@@ -31,7 +31,7 @@ const (
 // Write renders a report.
 func Write(w io.Writer, d *report.Document, opt Options) error {
 	p := newPrinter(w, opt)
-	if d.Screen.Title != "" && !opt.All {
+	if !opt.All {
 		p.screen(d)
 		p.trailer(d.Trailer)
 		return p.Flush()
@@ -45,7 +45,9 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 		p.line("")
 		p.wrap(indent, indent, d.Legend, dim)
 	}
-	p.details(d)
+	for _, t := range d.DetailTables {
+		p.table(&t)
+	}
 	p.lines("also different (correlation, not cause)", d.View.Reasons)
 	p.lines("network and storage paths, as the kernel sees them", d.View.DataPaths)
 	p.lines("not supported", d.View.Absent)
@@ -54,18 +56,6 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 	p.notes(d.Notes)
 	p.trailer(d.Trailer)
 	return p.Flush()
-}
-
-// details are in full where everything is asked for; a comparison has no first screen, so
-// that it has them in short.
-func (p *printer) details(d *report.Document) {
-	tables := d.Details
-	if p.All {
-		tables = d.DetailTables
-	}
-	for _, t := range tables {
-		p.table(&t)
-	}
 }
 
 // A printer writes lines; its bufio.Writer keeps the first error.

@@ -156,13 +156,14 @@ const storedSamples = `coalesce((SELECT samples FROM counts WHERE run = ?1),
 	(SELECT max(seq) + 1 FROM samples WHERE run = ?1), 0)`
 
 func (s *Store) writer(ctx context.Context, number int64, h bench.Header, next int) (bench.RunWriter, error) {
-	// One statement is one transaction. It inserts nothing if the run is
-	// finished or removed, or if another process has appended to it.
+	// One statement is one transaction. It inserts nothing if the run is finished or removed, if
+	// another process has appended to it, or if what was applied is gone or has another number.
 	insert, err := s.db.PrepareContext(ctx, `INSERT INTO samples
 		(run, seq, block, cell, began, elapsed, outcome, operation, reason, "values", applied, notes, series,
 			distributions, counted, parts, trace, part_failed, sum)
 		SELECT number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19 FROM runs
-		WHERE number = ?1 AND id = ?20 AND ended IS NULL AND ?2 = `+storedSamples)
+		WHERE number = ?1 AND id = ?20 AND ended IS NULL AND ?2 = `+storedSamples+`
+			AND (?11 IS NULL OR EXISTS (SELECT 1 FROM applied WHERE number = ?11 AND json = ?21))`)
 	if err != nil {
 		return nil, s.wrap(err)
 	}
@@ -179,20 +180,15 @@ func (w *writer) Append(ctx context.Context, sample bench.Sample) error {
 	if err := record.ValidateSample(&w.header, w.next, &sample); err != nil {
 		return fmt.Errorf("run %s: %w", w.header.ID, err)
 	}
-	row, err := w.row(ctx, &sample)
-	if err != nil {
-		return err
+	row, err := w.row(&sample)
+	if err == nil {
+		err = w.add(ctx, w.store.db, w.insert, row)
 	}
-	res, err := w.insert.ExecContext(ctx, row...)
-	if isConstraint(err, lib.SQLITE_CONSTRAINT_FOREIGNKEY) {
-		// Another process has compacted the store before a sample referred to what was applied.
-		w.applied = map[string]int64{}
-		if row, err = w.row(ctx, &sample); err != nil {
-			return err
-		}
-		res, err = w.insert.ExecContext(ctx, row...)
-	}
-	if err := w.requireChanged(ctx, res, err); err != nil {
+	switch {
+	case errors.Is(err, errNoRow):
+		// Another process may have compacted the store before a sample referred to what was applied.
+		return w.AppendAll(ctx, []bench.Sample{sample})
+	case err != nil:
 		return err
 	}
 	w.next++
@@ -212,28 +208,26 @@ func (w *writer) AppendAll(ctx context.Context, all []bench.Sample) error {
 		if err != nil {
 			return fmt.Errorf("run %s: %w", w.header.ID, err)
 		}
-		if rows[i], err = w.row(ctx, &all[i]); err != nil {
+		if rows[i], err = w.row(&all[i]); err != nil {
 			return err
 		}
 	}
-	var refused error // returned after the transaction has released the store
+	w.applied = map[string]int64{} // what was applied before may be gone, or have another number
 	err := w.store.transact(ctx, nil, func(tx *sql.Tx) error {
 		insert := tx.StmtContext(ctx, w.insert)
 		for _, row := range rows {
-			res, err := insert.ExecContext(ctx, row...)
-			if err != nil {
-				return w.store.wrap(err)
-			}
-			if n, err := res.RowsAffected(); err != nil || n != 1 {
-				refused = errors.Join(err, errNoRow)
-				return refused
+			if err := w.add(ctx, tx, insert, row); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
+	if err != nil {
+		w.applied = map[string]int64{} // as before the transaction
+	}
 	switch {
-	case refused != nil:
-		return w.unchangedReason(ctx)
+	case errors.Is(err, errNoRow):
+		return w.unchangedReason(ctx) // after the transaction has released the store
 	case err != nil:
 		return err
 	}
@@ -241,12 +235,29 @@ func (w *writer) AppendAll(ctx context.Context, all []bench.Sample) error {
 	return nil
 }
 
-// errNoRow ends a transaction that inserted nothing.
+// add inserts one row, and what it refers to. The error is errNoRow if the statement inserted
+// nothing.
+func (w *writer) add(ctx context.Context, q querier, insert *sql.Stmt, row []any) error {
+	if err := w.intern(ctx, q, row); err != nil {
+		return err
+	}
+	res, err := insert.ExecContext(ctx, row...)
+	if err != nil {
+		return w.store.wrap(err)
+	}
+	n, err := res.RowsAffected()
+	if err == nil && n != 1 {
+		err = errNoRow
+	}
+	return err
+}
+
+// errNoRow means that nothing was inserted.
 var errNoRow = errors.New("nothing was inserted")
 
-// row returns the columns of a sample.
-func (w *writer) row(ctx context.Context, s *bench.Sample) ([]any, error) {
-	var began any
+// row returns the arguments of the insert for a sample, all but the number of its Applied.
+func (w *writer) row(s *bench.Sample) ([]any, error) {
+	var began, applied any
 	var values []byte
 	if !s.Began.IsZero() {
 		began = s.Began.UTC().Format(timeLayout)
@@ -270,27 +281,33 @@ func (w *writer) row(ctx context.Context, s *bench.Sample) ([]any, error) {
 	if s.Outcome == bench.OK {
 		values = encodeValues(s.Values)
 	}
-	applied, text, err := w.intern(ctx, s.Applied)
-	if err != nil {
-		return nil, err
+	if s.Applied != nil {
+		text, err := json.Marshal(s.Applied)
+		if err != nil {
+			return nil, fmt.Errorf("run %s: %w", w.header.ID, err)
+		}
+		applied = string(text)
 	}
 	row := []any{
 		w.number, s.Trial.Seq, s.Trial.Block, s.Trial.Cell, began, int64(s.Elapsed), string(s.Outcome),
 		s.Operation, s.Reason, values, applied, notes, encodeSeries(s.Series), distributions, int64(s.Counted),
 	}
 	checked := slices.Clone(row)
-	checked[0], checked[appliedColumn] = w.header.ID, text
+	checked[0] = w.header.ID
 	for _, column := range []any{parts, trace} { // checksums cover only those that a row has
 		if column != nil {
 			checked = append(checked, column)
 		}
 	}
-	return append(row, parts, trace, s.PartFailed(), sum(checked...), w.header.ID), nil
+	return append(row, parts, trace, s.PartFailed(), sum(checked...), w.header.ID, applied), nil
 }
 
-// appliedColumn is the column with the number of a row's Applied. The checksum covers its text
-// instead.
-const appliedColumn = 10
+// These arguments of the insert are the number of a sample's Applied and its JSON, which the
+// checksum covers.
+const (
+	appliedNumber = 10
+	appliedText   = 20
+)
 
 // encodeList returns a list as a JSON array; NULL if it is empty.
 func encodeList[E any](list []E) (any, error) {
@@ -310,28 +327,25 @@ func encodeTrace(t *bench.Trace) (any, error) {
 	return string(text), err
 }
 
-// intern returns the number under which a is stored, and its JSON. It stores a if it is new.
-func (w *writer) intern(ctx context.Context, a *bench.Applied) (number any, text []byte, err error) {
-	if a == nil {
-		return nil, nil, nil
+// intern puts into a row the number under which its Applied is stored. It stores that if it is new.
+func (w *writer) intern(ctx context.Context, q querier, row []any) error {
+	text, ok := row[appliedText].(string)
+	if !ok {
+		row[appliedNumber] = nil
+		return nil
 	}
-	if text, err = json.Marshal(a); err != nil {
-		return nil, nil, fmt.Errorf("run %s: %w", w.header.ID, err)
+	n, ok := w.applied[text]
+	if !ok {
+		if _, err := q.ExecContext(ctx, "INSERT INTO applied (json) VALUES (?) ON CONFLICT DO NOTHING", text); err != nil {
+			return w.store.wrap(err)
+		}
+		if err := q.QueryRowContext(ctx, "SELECT number FROM applied WHERE json = ?", text).Scan(&n); err != nil {
+			return w.store.wrap(err)
+		}
+		w.applied[text] = n
 	}
-	if n, ok := w.applied[string(text)]; ok {
-		return n, text, nil
-	}
-	db := w.store.db
-	if _, err := db.ExecContext(ctx, "INSERT INTO applied (json) VALUES (?) ON CONFLICT DO NOTHING",
-		string(text)); err != nil {
-		return nil, nil, w.store.wrap(err)
-	}
-	var n int64
-	if err := db.QueryRowContext(ctx, "SELECT number FROM applied WHERE json = ?", string(text)).Scan(&n); err != nil {
-		return nil, nil, w.store.wrap(err)
-	}
-	w.applied[string(text)] = n
-	return n, text, nil
+	row[appliedNumber] = n
+	return nil
 }
 
 // Finish marks the run finished.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -113,34 +114,98 @@ func TestRemovedGivesRoomBack(t *testing.T) {
 	}
 }
 
-// What was applied may be removed before the first sample that refers to it is stored.
+// What was applied may be removed before the first sample that refers to it is stored, and its
+// number be given to something else.
 func TestAppliedIsStoredAgain(t *testing.T) {
+	for _, reused := range []bool{false, true} {
+		for name, add := range map[string]func(w bench.RunWriter, samples ...bench.Sample) error{
+			"one by one": func(w bench.RunWriter, samples ...bench.Sample) (err error) {
+				for _, sample := range samples {
+					err = errors.Join(err, w.Append(t.Context(), sample))
+				}
+				return err
+			},
+			"together": func(w bench.RunWriter, samples ...bench.Sample) error {
+				return w.(record.Batcher).AppendAll(t.Context(), samples)
+			},
+		} {
+			path := filepath.Join(t.TempDir(), "tare.db")
+			s := open(t, path)
+			run := storetest.Example("a", 4)
+			run.Resumptions, run.End = nil, nil
+			for i := range run.Samples {
+				run.Samples[i].Applied = &bench.Applied{Runtime: "one"}
+			}
+			w, err := s.Create(t.Context(), run.Header)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run.Samples[0].Applied = nil
+			first := run.Samples[0]
+			first.Applied = run.Samples[1].Applied
+			if err := w.Append(t.Context(), first); err != nil {
+				t.Fatal(err)
+			}
+			db, err := sql.Open("sqlite", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// As if another process had removed it between its row and the sample's.
+			change := "UPDATE samples SET applied = NULL; DELETE FROM applied;"
+			if reused {
+				change += `INSERT INTO applied (json) VALUES ('{"runtime":"another"}')`
+			}
+			if _, err := db.Exec(change); err != nil {
+				t.Fatal(err)
+			}
+			closeOrFail(t, db)
+			if err := add(w, run.Samples[1:]...); err != nil {
+				t.Errorf("reused %v, %s: %v", reused, name, err)
+			}
+			if c := s.CheckRun(t.Context(), "a"); len(c.Damaged) != 1 || c.Samples != 4 { // the first, changed above
+				t.Errorf("reused %v, %s: %+v, want one damaged sample", reused, name, c)
+			}
+			closeOrFail(t, w)
+			closeOrFail(t, s)
+		}
+	}
+}
+
+// Runs can be imported while others are removed and the file is made smaller.
+func TestAppendAllBesideCompact(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tare.db")
-	s := open(t, path)
+	s, other := open(t, path), open(t, path)
 	defer closeOrFail(t, s)
-	run := storetest.Example("a", 4)
-	run.Resumptions, run.End = nil, nil
-	w, err := s.Create(t.Context(), run.Header)
-	if err != nil {
-		t.Fatal(err)
+	defer closeOrFail(t, other)
+	stop, done := make(chan struct{}), make(chan error)
+	go func() {
+		var err error
+		for err == nil {
+			select {
+			case <-stop:
+				done <- nil
+				return
+			default:
+				err = other.Compact(t.Context())
+			}
+		}
+		done <- err
+	}()
+	for n := range 10 {
+		run := storetest.Example("run"+strconv.Itoa(n), 4)
+		run.Resumptions, run.End = nil, nil
+		for i := range run.Samples {
+			run.Samples[i].Applied = &bench.Applied{Runtime: strconv.Itoa(n), Network: strconv.Itoa(i)}
+		}
+		if err := record.Copy(t.Context(), s, run); err != nil {
+			t.Error(err)
+			break
+		}
+		wantRun(t, s, run)
 	}
-	defer closeOrFail(t, w)
-	if err := w.Append(t.Context(), run.Samples[0]); err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer closeOrFail(t, db)
-	// As if another process had removed it between its row and the sample's.
-	if _, err := db.Exec("UPDATE samples SET applied = NULL; DELETE FROM applied"); err != nil {
-		t.Fatal(err)
-	}
-	later := run.Samples[2] // has the same applied
-	later.Trial.Seq = 1
-	if err := w.Append(t.Context(), later); err != nil {
-		t.Errorf("the next sample: %v", err)
+	close(stop)
+	if err := <-done; err != nil {
+		t.Errorf("compact: %v", err)
 	}
 }
 

@@ -1,0 +1,145 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/unit"
+)
+
+// findApart gives each row of a comparison of runs its finding.
+func (d *Document) findApart() {
+	for i := range d.Metrics {
+		m := &d.Metrics[i]
+		in := m.scale()
+		for _, c := range m.Conditions {
+			for j := range c.Rows { // every cell has a row for each group
+				f := m.findingApart(&c.Rows[j-j%len(d.Groups)], &c.Rows[j], in)
+				c.Rows[j].Finding = &f
+			}
+		}
+	}
+}
+
+// findingApart says what is known of a cell in one group; base is the same cell in the first.
+func (m *Metric) findingApart(base, r *Row, in scale) Finding {
+	switch e := r.Effect; {
+	case r.N == 0:
+		return Finding{NotThere, "no value", Uncertain}
+	case r == base:
+		return Finding{IsBaseline, in.text(r.Median), Plain}
+	case e == nil:
+		return Finding{NotThere, "not comparable", Uncertain}
+	case e.Low == nil || e.High == nil:
+		runs := unit.FormatCount(r.N, "run") + " each"
+		if base.N != r.N {
+			runs = fmt.Sprintf("%d and %s", base.N, unit.FormatCount(r.N, "run"))
+		}
+		return Finding{Unknown, effectText(e, in)[0] + " (" + runs + ")", Uncertain}
+	case e.Scale == bench.Difference:
+		return m.amount(e, in)
+	default:
+		return m.ratio(e, in)
+	}
+}
+
+// sayScreenApart makes what people read first of a comparison of runs.
+func (d *Document) sayScreenApart(short Short) {
+	var experiments []string
+	for i := range d.Runs {
+		if t := title(&d.Runs[i]); !slices.Contains(experiments, t) {
+			experiments = append(experiments, t)
+		}
+	}
+	groups := d.headings()
+	d.Screen.Title = strings.Join(experiments, ", ") + " in separate runs, against " + groups[0]
+	rest := d.Runs
+	for i, g := range d.Groups {
+		d.Screen.Sides = append(d.Screen.Sides, g.side(groupLetter(i), rest[:len(g.Runs)], short))
+		rest = rest[len(g.Runs):]
+	}
+	for _, w := range d.Warned {
+		switch w.Code {
+		case analysis.CodeNotApart:
+			d.Screen.Remarks = append(d.Screen.Remarks, plain.Line(w.Text))
+		case analysis.CodeFewRuns:
+			d.Next = append(d.Next, Step{"tare run " + plain.Line(d.Runs[0].Experiment), plain.Line(w.Hint)})
+		}
+	}
+	d.Screen.Tables = []Table{d.screenApart(groups)}
+	d.Screen.Trust = d.trustText()
+	d.Next = append(d.Next, Step{
+		"tare compare " + d.compared(short) + " --all", d.withWarnings("intervals, all metrics, effects within each run"),
+	})
+}
+
+// compared names two runs of a comparison as its user can, and more by what they are.
+func (d *Document) compared(short Short) string {
+	if len(d.Runs) > 2 {
+		return "RUN..."
+	}
+	return short.name(&d.Runs[0]) + " " + short.name(&d.Runs[1])
+}
+
+// side says which runs a group is.
+func (g *Group) side(letter string, runs []Run, short Short) []string {
+	what := unit.FormatCount(len(runs), "run")
+	if len(runs) == 1 {
+		what = short.id(&runs[0])
+	}
+	parts := []string{g.letter(letter, &runs[0]) + ": " + what}
+	var days []string
+	for i := range runs {
+		h := &runs[i].Host
+		for _, part := range []string{plain.Line(h.Hostname), plain.Line("Linux " + h.Kernel)} {
+			if !slices.Contains(parts, part) {
+				parts = append(parts, part)
+			}
+		}
+		days = append(days, runs[i].Began.Format(time.DateOnly))
+	}
+	slices.Sort(days)
+	if days = slices.Compact(days); len(days) > 1 {
+		days = []string{days[0] + " to " + days[len(days)-1]}
+	}
+	return append(parts, days...)
+}
+
+// screenApart is the one table: a row for each cell under each metric, a column for each group.
+func (d *Document) screenApart(groups []string) Table {
+	t := screenColumns("", groups)
+	single := !slices.ContainsFunc(d.Metrics, func(m Metric) bool {
+		return m.Role == bench.Primary && (len(m.Conditions) != 1 || len(m.Conditions[0].Rows) > len(groups))
+	})
+	if single {
+		t.Groups = []RowGroup{{}}
+	}
+	for _, m := range d.Metrics {
+		if m.Role != bench.Primary {
+			continue
+		}
+		if !single {
+			t.Groups = append(t.Groups, RowGroup{Title: plain.Line(m.Title)})
+		}
+		g := &t.Groups[len(t.Groups)-1]
+		for _, c := range m.Conditions {
+			for rows := range slices.Chunk(c.Rows, len(groups)) {
+				label := plain.Line(m.Title)
+				if !single {
+					label = plain.Line(qualifiedName(rows[0].Cell, c.Condition))
+				}
+				line := TableRow{Cells: []string{label}, Tones: []Tone{Plain}}
+				for i := range rows {
+					line.Cells, line.Tones = append(line.Cells, rows[i].Finding.Text), append(line.Tones, rows[i].Finding.tone)
+				}
+				g.Lines = append(g.Lines, line)
+			}
+		}
+	}
+	return t
+}

@@ -1,0 +1,75 @@
+package report
+
+import (
+	"testing"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/analysis/analysistest"
+)
+
+// How many blocks would do depends on whether the run has ended: what has ended is looked at once more.
+func TestBlocksThatSettle(t *testing.T) {
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 5, Blocks: 12, Metrics: analysistest.Lifecycle()[:1],
+		Cells: []analysistest.Cell{{Name: "a"}, {Name: "b", Factor: 1.03}},
+	})
+	for _, ended := range []bool{true, false} {
+		if !ended {
+			run.End = nil
+		}
+		r, err := analysis.Analyze(run, analysis.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := New(r, nil).Metrics[0].Conditions[0].Rows[1].Effect
+		want := e.Blocks
+		if ended {
+			want = e.Extended
+		}
+		if e.Verdict != string(analysis.Unclear) || e.Blocks == e.Extended || e.needed != want {
+			t.Errorf("ended %v: %s, %d blocks, %d extended, told %d", ended, e.Verdict, e.Blocks, e.Extended, e.needed)
+		}
+	}
+}
+
+// One cell alone has nothing to be trusted or not, but what speaks against its values is told.
+func TestNothingCompared(t *testing.T) {
+	for blocks, want := range map[int]string{
+		20: "Nothing is compared; 20 blocks",
+		3:  "Nothing is compared; too few blocks for any interval; 3 blocks",
+	} {
+		r, err := analysis.Analyze(analysistest.Run(analysistest.Shape{
+			Seed: 9, Blocks: blocks, Cells: []analysistest.Cell{{Name: "docker"}},
+		}), analysis.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := New(r, nil)
+		if d.Trust.Level != analysis.NoClaim || d.Screen.Trust != want {
+			t.Errorf("%s: %q, want %q", d.Trust.Level, d.Screen.Trust, want)
+		}
+	}
+}
+
+// Commands name a run as its user can find it: by its name, by the short form of its ID, or by that.
+func TestCommandsNameTheRun(t *testing.T) {
+	run := analysistest.Run(analysistest.Shape{Seed: 1, Blocks: 8, Cells: []analysistest.Cell{{Name: "a"}}})
+	short := func(id string) string { return "short-" + id[len(id)-2:] }
+	for _, tt := range []struct {
+		name, want string
+		short      Short
+	}{
+		{"", "tare show " + run.Header.ID + " --all", nil},
+		{"", "tare show short-01 --all", short},
+		{"mine", "tare show mine --all", short},
+	} {
+		run.Header.Name = tt.name
+		r, err := analysis.Analyze(run, analysis.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := New(r, tt.short).Next[0].Command; got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}

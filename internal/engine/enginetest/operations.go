@@ -20,11 +20,7 @@ import (
 // Each subtest in this file checks one capability, for engines that have it.
 
 // "Freezes every process of a running container, and thaws them."
-func pauses(t *testing.T, s *suite) {
-	e, ok := bench.As[bench.Pauser](s.engine)
-	if !ok {
-		return
-	}
+func pauses(t *testing.T, s *suite, e bench.Pauser) {
 	x := s.ready(t, s.spec("tick"), "tick\n")
 	for range 2 {
 		err := e.Pause(t.Context(), x.Container)
@@ -77,11 +73,7 @@ func (x *trial) requireOutput(t *testing.T) {
 
 // "Runs one more process in a running container, as the container's user and
 // in its environment."
-func execs(t *testing.T, s *suite) {
-	e, ok := bench.As[bench.Execer](s.engine)
-	if !ok {
-		return
-	}
+func execs(t *testing.T, s *suite, e bench.Execer) {
 	x := s.ready(t, s.spec("hold"), "ready\n")
 	out, errOut := newBuffer(), newBuffer()
 	exit, err := e.Exec(t.Context(), x.Container, []string{agent.Path, "env"}, out, errOut)
@@ -144,11 +136,7 @@ func (s *suite) execCancelled(t *testing.T, e bench.Execer, x *trial) {
 }
 
 // "Sends a signal to the first process of a running container."
-func signals(t *testing.T, s *suite) {
-	e, ok := bench.As[bench.Signaler](s.engine)
-	if !ok {
-		return
-	}
+func signals(t *testing.T, s *suite, e bench.Signaler) {
 	x := s.ready(t, s.spec("hold"), "ready\n")
 	if err := e.Signal(t.Context(), x.Container, syscall.SIGTERM); err != nil {
 		t.Fatalf("Signal: %v", err)
@@ -168,11 +156,7 @@ func signals(t *testing.T, s *suite) {
 }
 
 // "SIGTERM to the first process, SIGKILL once grace … is over."
-func stops(t *testing.T, s *suite) {
-	e, ok := bench.As[bench.Stopper](s.engine)
-	if !ok {
-		return
-	}
+func stops(t *testing.T, s *suite, e bench.Stopper) {
 	x := s.ready(t, s.spec("hold"), "ready\n")
 	if err := e.Stop(t.Context(), x.Container, 30*time.Second); err != nil {
 		t.Fatalf("Stop: %v", err)
@@ -191,11 +175,7 @@ func stops(t *testing.T, s *suite) {
 
 // "Writes the state of a running container to disk and ends its processes,
 // and brings it back from there."
-func checkpoints(t *testing.T, s *suite) {
-	e, ok := bench.As[bench.Checkpointer](s.engine)
-	if !ok {
-		return
-	}
+func checkpoints(t *testing.T, s *suite, e bench.Checkpointer) {
 	if err := e.Checkpointable(t.Context()); err != nil {
 		if !errors.Is(err, bench.ErrUnsupported) {
 			t.Errorf("Checkpointable: %v, want an error that wraps bench.ErrUnsupported", err)
@@ -219,11 +199,7 @@ func checkpoints(t *testing.T, s *suite) {
 
 // A sandbox and its container are made one after the other and go one after
 // the other; removing the sandbox alone removes both.
-func sandboxes(t *testing.T, s *suite) {
-	e, ok := bench.As[bench.Sandboxer](s.engine)
-	if !ok {
-		return
-	}
+func sandboxes(t *testing.T, s *suite, e bench.Sandboxer) {
 	for _, last := range []string{"container", "sandbox"} {
 		spec, token := s.prepared(t, s.spec("hold"))
 		box, err := e.Sandbox(t.Context(), spec)
@@ -242,9 +218,7 @@ func sandboxes(t *testing.T, s *suite) {
 		x := s.adopt(t, c, spec, token)
 		x.attach(t)
 		x.start(t)
-		if err := x.stdout.await(t.Context(), "ready\n"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, x.stdout.await(t.Context(), "ready\n"))
 		if last == "sandbox" {
 			s.remove(t, x)
 			if err := box.Stop(t.Context()); err != nil {
@@ -261,11 +235,7 @@ func sandboxes(t *testing.T, s *suite) {
 }
 
 // The daemons and the first process that the engine names are the host's.
-func reportsProcesses(t *testing.T, s *suite) {
-	e, ok := bench.As[bench.ProcessReporter](s.engine)
-	if !ok {
-		return
-	}
+func reportsProcesses(t *testing.T, s *suite, e bench.ProcessReporter) {
 	x := s.ready(t, s.spec("hold"), "ready\n")
 	pid, err := e.Pid(t.Context(), x.Container)
 	if err != nil {

@@ -43,9 +43,7 @@ func DriverSide(e bench.Engine, spec bench.Spec) func(b *testing.B) time.Duratio
 		b.Helper()
 		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
 		defer cancel()
-		if err := e.Prepare(ctx, spec); err != nil {
-			b.Fatal(err)
-		}
+		noError(b, e.Prepare(ctx, spec))
 		runtime.GC()
 		var c bench.Container
 		took := Time(b, func() (err error) { c, err = e.Create(ctx, spec); return err })
@@ -61,9 +59,7 @@ func Time(b *testing.B, op func() error) time.Duration {
 	began := time.Now()
 	err := op()
 	took := time.Since(began)
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 	return took
 }
 

@@ -13,9 +13,7 @@ import (
 func Printed(t *testing.T, c bench.Container, stdout, stderr string, whole bool) {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	if err := errors.Join(c.Attach(t.Context(), &out, &errOut), c.Start(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(c.Attach(t.Context(), &out, &errOut), c.Start(t.Context())))
 	for range 2 {
 		if exit, err := c.Wait(t.Context()); (err == nil) != whole || exit != (bench.Exit{}) {
 			t.Errorf("Wait = %v, %v; want success %v", exit, err, whole)

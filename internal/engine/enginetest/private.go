@@ -28,7 +28,7 @@ func keepsOthersOut(t *testing.T, s *suite) {
 	}
 	setuid := imagetest.Entry{Kind: tar.TypeReg, Name: "bin/setuid", Data: "x", Mode: 0o6755}
 	capable := imagetest.Entry{Kind: tar.TypeReg, Name: "bin/capable", Data: "x", Mode: 0o755, Capability: capability}
-	spec := s.waitingSpec(bench.Spec{})
+	spec := s.spec("hold")
 	if !s.unsupported(AnyImage) {
 		spec.Image = imagetest.ForeignOf(t, imagetest.Agent(t), "0", setuid, capable)
 	}
@@ -36,13 +36,9 @@ func keepsOthersOut(t *testing.T, s *suite) {
 		spec.Storage = "bind"
 	}
 	img, err := s.env.Images.Resolve(t.Context(), spec.Image)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	root, err := img.Rootfs(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	images := filepath.Dir(filepath.Dir(root))
 	for _, userNS := range []bool{false, true} {
 		if spec.Security.UserNS = userNS; userNS && s.unsupported(UserNS) {
@@ -75,9 +71,7 @@ func privilegedFiles(t *testing.T, dirs ...string) (files []string) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 	}
 	if len(files) == 0 {
 		t.Fatalf("no program below %q", dirs)
@@ -95,9 +89,7 @@ func reachable(t *testing.T, files []string) []string {
 	cmd.Stdin = strings.NewReader(strings.Join(files, "\n") + "\n")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if out = bytes.TrimSpace(out); len(out) == 0 {
 		return nil
 	}

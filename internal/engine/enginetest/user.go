@@ -1,7 +1,7 @@
 package enginetest
 
 import (
-	"io"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,18 +21,13 @@ func AsOrdinaryUser(t *testing.T, test string) {
 	}
 	const nobody = 65534
 	dir, err := os.MkdirTemp("", "tare-nobody-") // t.TempDir has a parent that others may not enter
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // a leftover in the temporary directory
-	if err := os.Chown(dir, nobody, nobody); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Chown(dir, nobody, nobody))
 	program, agent := filepath.Join(dir, "test"), filepath.Join(dir, "agent")
-	copyProgram(t, os.Args[0], program)
-	if err := os.WriteFile(agent, imagetest.Agent(t), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	text, err := os.ReadFile(os.Args[0])
+	noError(t, errors.Join(err, os.WriteFile(program, text, 0o755)))
+	noError(t, os.WriteFile(agent, imagetest.Agent(t), 0o644))
 	cmd := exec.CommandContext(t.Context(), program, "-test.run=^"+test+"$", "-test.v")
 	cmd.Dir = dir
 	cmd.Env = []string{
@@ -42,24 +37,5 @@ func AsOrdinaryUser(t *testing.T, test string) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%s as user %d: %v\n%s", test, nobody, err, out)
-	}
-}
-
-func copyProgram(t *testing.T, from, to string) {
-	t.Helper()
-	r, err := os.Open(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = r.Close() }() // only read
-	w, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(w, r); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
 	}
 }

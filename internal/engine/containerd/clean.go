@@ -3,7 +3,6 @@ package containerd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -122,70 +121,28 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	case l.Kind == datadir.Kind:
 		err = e.data.RemoveLeftover(l)
 	case l.Kind == kindContainer && known:
-		err = e.removeContainerOf(ctx, s, l.Run, snapshotter, id)
+		err = e.run.RemoveLeft(l.Run, "container "+id, func() (map[string]string, error) {
+			c, err := s.client.ContainerService().Get(ctx, id)
+			return c.Labels, err
+		}, isNotFound, func() error { return e.erase(ctx, s, l.Run, id, snapshotter) })
 	case l.Kind == kindSnapshot && known:
-		err = e.removeSnapshotOf(ctx, s, l.Run, snapshotter, id)
+		store := s.client.SnapshotService(snapshotter)
+		err = e.run.RemoveLeft(l.Run, "snapshot "+id, func() (map[string]string, error) {
+			i, err := store.Stat(ctx, id)
+			return i.Labels, err
+		}, isNotFound, func() error { return e.removed("snapshot "+id, store.Remove(ctx, id)) })
 	case l.Kind == kindImage:
-		err = e.removeImageOf(ctx, s, l.Run, l.ID)
+		err = e.run.RemoveLeft(l.Run, "image "+l.ID, func() (map[string]string, error) {
+			i, err := s.client.ImageService().Get(ctx, l.ID)
+			return i.Labels, err
+		}, isNotFound, func() error { return e.removeImage(ctx, s, l.ID) })
 	case l.Kind == netdev.Kind:
 		err = netdev.RemoveLeftover(e.cfg.Name, l)
 	case l.Kind == kindGroup && l.ID == groupsOf(l.Run):
 	default:
-		return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.cfg.Name, l.Kind, l.ID)
+		return e.run.NotLeftover(l)
 	}
 	return errors.Join(err, e.deleteNamespace(ctx, s), s.groups.Prune(groupsOf(l.Run)))
-}
-
-// removeContainerOf removes a container that carries the label of the run.
-func (e *Engine) removeContainerOf(ctx context.Context, s *server, run, snapshotter, id string) error {
-	c, err := s.client.ContainerService().Get(ctx, id)
-	if isNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return e.failed("find "+id, err)
-	}
-	if err := e.checkRunLabel(run, id, c.Labels); err != nil {
-		return err
-	}
-	return e.erase(ctx, s, run, id, snapshotter)
-}
-
-func (e *Engine) removeSnapshotOf(ctx context.Context, s *server, run, snapshotter, key string) error {
-	store := s.client.SnapshotService(snapshotter)
-	i, err := store.Stat(ctx, key)
-	if err == nil {
-		if err := e.checkRunLabel(run, key, i.Labels); err != nil {
-			return err
-		}
-		err = store.Remove(ctx, key)
-	}
-	if err != nil && !isNotFound(err) {
-		return e.failed("remove snapshot "+key, err)
-	}
-	return nil
-}
-
-func (e *Engine) removeImageOf(ctx context.Context, s *server, run, name string) error {
-	i, err := s.client.ImageService().Get(ctx, name)
-	if isNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return e.failed("find image "+name, err)
-	}
-	if err := e.checkRunLabel(run, name, i.Labels); err != nil {
-		return err
-	}
-	return e.removeImage(ctx, s, name)
-}
-
-// checkRunLabel returns an error unless the labels are those of the run.
-func (e *Engine) checkRunLabel(run, id string, labels map[string]string) error {
-	if labels[owned.Label] != run {
-		return fmt.Errorf("%s: %s is not of run %s", e.cfg.Name, id, run)
-	}
-	return nil
 }
 
 // RemoveData implements bench.DataHolder.

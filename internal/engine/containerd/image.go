@@ -250,9 +250,13 @@ func (e *Engine) readProcess(ctx context.Context, s *server, i *unpacked) error 
 // removeImage removes an image, and waits until containerd has deleted the content that is no
 // longer needed.
 func (e *Engine) removeImage(ctx context.Context, s *server, name string) error {
-	err := s.client.ImageService().Delete(ctx, name, images.SynchronousDelete())
-	if err != nil && !isNotFound(err) {
-		return e.failed("remove image "+name, err)
+	return e.removed("image "+name, s.client.ImageService().Delete(ctx, name, images.SynchronousDelete()))
+}
+
+// removed is the error of a removal. It is not an error if the object was gone.
+func (e *Engine) removed(object string, err error) error {
+	if err == nil || isNotFound(err) {
+		return nil
 	}
-	return nil
+	return e.failed("remove "+object, err)
 }

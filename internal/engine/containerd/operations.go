@@ -9,6 +9,7 @@ import (
 	containerd "github.com/containerd/containerd/v2/client"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/owned"
 )
 
 // containerOf returns a container of this engine.
@@ -128,7 +129,7 @@ func deleteProcess(ctx context.Context, p containerd.Process) error {
 		_, err := p.Delete(ctx)
 		return err
 	}
-	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
+	clean, cancel := owned.CleanUp(ctx)
 	defer cancel()
 	_, err := p.Delete(clean, containerd.WithProcessKill)
 	return err

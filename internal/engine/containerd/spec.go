@@ -23,7 +23,7 @@ import (
 // check reports the parts of spec that this engine does not support, and finds its runtime.
 func (e *Engine) check(s *server, spec bench.Spec) (runtime, error) {
 	refuse := func(format string, args ...any) (runtime, error) {
-		return runtime{}, fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
+		return runtime{}, e.run.Unsupported(format, args...)
 	}
 	if err := errors.Join(bench.CheckNetwork(spec, "none", "host", "bridge"), netdev.Check(spec)); err != nil {
 		return runtime{}, fmt.Errorf("%s: %w", e.cfg.Name, err)
@@ -66,8 +66,7 @@ func (e *Engine) checkSandbox(spec bench.Spec) error {
 		"a limit of pids": spec.Limits.Pids > 0, // it would count the sandbox's own threads
 	} {
 		if asked {
-			return fmt.Errorf("%w: %s: gVisor's sandbox does not support %s: use another runtime",
-				bench.ErrUnsupported, e.cfg.Name, what)
+			return e.run.Unsupported("gVisor's sandbox does not support %s: use another runtime", what)
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package cri
 
 import (
 	"context"
-	"fmt"
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -70,24 +69,15 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	case l.Kind == datadir.Kind:
 		return e.data.RemoveLeftover(l)
 	case l.Kind == kindSandbox:
-		return e.removePodOf(ctx, s, l.Run, l.ID)
+		return e.run.RemoveLeft(l.Run, "sandbox "+l.ID, func() (map[string]string, error) {
+			answer, err := s.PodSandboxStatus(ctx, &cri.PodSandboxStatusRequest{PodSandboxId: l.ID})
+			if err != nil && !isNotFound(err) {
+				err = serverError(ctx, err)
+			}
+			return answer.GetStatus().GetLabels(), err
+		}, isNotFound, func() error { return e.removePod(ctx, s, l.ID) })
 	}
-	return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.cfg.Name, l.Kind, l.ID)
-}
-
-// removePodOf removes a pod that carries the label of the run.
-func (e *Engine) removePodOf(ctx context.Context, s *server, run, id string) error {
-	answer, err := s.PodSandboxStatus(ctx, &cri.PodSandboxStatusRequest{PodSandboxId: id})
-	if isNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return e.failed(ctx, "inspect sandbox "+id, err)
-	}
-	if answer.GetStatus().GetLabels()[owned.Label] != run {
-		return fmt.Errorf("%s: sandbox %s is not of run %s", e.cfg.Name, id, run)
-	}
-	return e.removePod(ctx, s, id)
+	return e.run.NotLeftover(l)
 }
 
 // RemoveData implements bench.DataHolder.

@@ -21,9 +21,7 @@ import (
 
 // check reports the parts of spec that this server does not support.
 func (e *Engine) check(ctx context.Context, s *server, spec bench.Spec) error {
-	refuse := func(format string, args ...any) error {
-		return fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
-	}
+	refuse := e.run.Unsupported
 	snapshotter, runtime := s.config.Containerd.Snapshotter, e.handlerOf(spec)
 	if spec.Network == "none" {
 		return refuse("network none: a pod always has the network of the server's CNI configuration or the host's: " +
@@ -65,7 +63,11 @@ func (e *Engine) check(ctx context.Context, s *server, spec bench.Spec) error {
 		}
 	}
 	if spec.Security.Privileged {
-		return e.checkPrivileged(ctx, s)
+		pid, err := e.daemon(ctx, s)
+		if err != nil {
+			return err
+		}
+		return e.run.CheckPrivileged(pid)
 	}
 	return nil
 }
@@ -84,7 +86,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	}
 	c, err := p.create(ctx)
 	if err != nil {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
+		clean, cancel := owned.CleanUp(ctx)
 		defer cancel()
 		return nil, errors.Join(err, p.Remove(clean))
 	}

@@ -65,18 +65,3 @@ func inCgroupNamed(pid int, id string) bool {
 	h, err := cgroup.Detect("/")
 	return err == nil && readback.InGroupOf(h, pid, id)
 }
-
-// checkPrivileged refuses a privileged container if the server itself lacks a capability, as it
-// does inside another container. The server would create such a container and then fail to start
-// it. If the server's process cannot be inspected, it is assumed to have all capabilities.
-func (e *Engine) checkPrivileged(ctx context.Context, s *server) error {
-	pid, err := e.daemon(ctx, s)
-	if err != nil {
-		return err
-	}
-	if lacks, err := readback.Unavailable(pid); err == nil && lacks != 0 {
-		return fmt.Errorf("%w: %s: privileged: the server itself lacks %v: run it with all capabilities",
-			bench.ErrUnsupported, e.cfg.Name, lacks)
-	}
-	return nil
-}

@@ -3,7 +3,6 @@ package docker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/moby/moby/client"
@@ -87,54 +86,37 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	case l.Kind == datadir.Kind:
 		return e.data.RemoveLeftover(l)
 	}
-	return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.cfg.Name, l.Kind, l.ID)
+	return e.run.NotLeftover(l)
 }
 
-// removeOf removes a container that carries the label of the run.
+// removeOf removes a container of that run.
 func (e *Engine) removeOf(ctx context.Context, run, id string) error {
-	answer, err := e.client.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
-	if isNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return e.failed("inspect "+id, err)
-	}
-	if c := answer.Container; c.Config == nil || c.Config.Labels[owned.Label] != run {
-		return fmt.Errorf("%s: container %s is not of run %s", e.cfg.Name, id, run)
-	}
-	return e.removeContainer(ctx, id)
+	return e.run.RemoveLeft(run, "container "+id, func() (map[string]string, error) {
+		answer, err := e.client.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+		if err != nil || answer.Container.Config == nil {
+			return nil, err
+		}
+		return answer.Container.Config.Labels, nil
+	}, isNotFound, func() error { return e.removeContainer(ctx, id) })
 }
 
-// removeNetworkOf removes a network that carries the label of the run.
+// removeNetworkOf removes a network of that run.
 func (e *Engine) removeNetworkOf(ctx context.Context, run, id string) error {
-	answer, err := e.client.NetworkInspect(ctx, id, client.NetworkInspectOptions{})
-	if isNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return e.failed("inspect network "+id, err)
-	}
-	if answer.Network.Labels[owned.Label] != run {
-		return fmt.Errorf("%s: network %s is not of run %s", e.cfg.Name, id, run)
-	}
-	return e.removeNetwork(ctx, id)
+	return e.run.RemoveLeft(run, "network "+id, func() (map[string]string, error) {
+		answer, err := e.client.NetworkInspect(ctx, id, client.NetworkInspectOptions{})
+		return answer.Network.Labels, err
+	}, isNotFound, func() error { return e.removeNetwork(ctx, id) })
 }
 
-// removeVolumeOf removes a volume that carries the label of the run. Usually it was removed with
-// its container.
+// removeVolumeOf removes a volume of that run. Usually it was removed with its container.
 func (e *Engine) removeVolumeOf(ctx context.Context, run, name string) error {
-	answer, err := e.client.VolumeInspect(ctx, name, client.VolumeInspectOptions{})
-	if isNotFound(err) {
+	return e.run.RemoveLeft(run, "volume "+name, func() (map[string]string, error) {
+		answer, err := e.client.VolumeInspect(ctx, name, client.VolumeInspectOptions{})
+		return answer.Volume.Labels, err
+	}, isNotFound, func() error {
+		if _, err := e.client.VolumeRemove(ctx, name, client.VolumeRemoveOptions{}); err != nil && !isNotFound(err) {
+			return e.failed("remove volume "+name, err)
+		}
 		return nil
-	}
-	if err != nil {
-		return e.failed("inspect volume "+name, err)
-	}
-	if answer.Volume.Labels[owned.Label] != run {
-		return fmt.Errorf("%s: volume %s is not of run %s", e.cfg.Name, name, run)
-	}
-	if _, err := e.client.VolumeRemove(ctx, name, client.VolumeRemoveOptions{}); err != nil && !isNotFound(err) {
-		return e.failed("remove volume "+name, err)
-	}
-	return nil
+	})
 }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
@@ -24,15 +23,9 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
 
-// createGrace is how long Create still waits for the engine's answer after its context has ended. Create
-// then removes the container that the engine may have made.
-const createGrace = 3 * time.Second
-
 // check reports the parts of spec that this engine does not support.
 func (e *Engine) check(ctx context.Context, info *system.Info, spec bench.Spec) error {
-	refuse := func(format string, args ...any) error {
-		return fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
-	}
+	refuse := e.run.Unsupported
 	if err := bench.CheckNetwork(spec, "none", "host", "bridge", "macvlan"); err != nil {
 		return fmt.Errorf("%s: %w", e.cfg.Name, err)
 	}
@@ -67,7 +60,7 @@ func (e *Engine) check(ctx context.Context, info *system.Info, spec bench.Spec) 
 		}
 	}
 	if spec.Security.Privileged {
-		if err := e.checkPrivileged(ctx); err != nil {
+		if err := e.run.CheckPrivileged(e.daemon(ctx)); err != nil {
 			return err
 		}
 	}
@@ -87,8 +80,8 @@ func (e *Engine) checkLimits(info *system.Info, l bench.Limits) error {
 		{"pids", l.Pids > 0, info.PidsLimit},
 	} {
 		if c.asked && !c.has {
-			return fmt.Errorf("%w: %s: limit of %s: this engine has no such control group: run dockerd as root, or "+
-				"delegate the controller to its user", bench.ErrUnsupported, e.cfg.Name, c.controller)
+			return e.run.Unsupported("limit of %s: this engine has no such control group: run dockerd as root, or "+
+				"delegate the controller to its user", c.controller)
 		}
 	}
 	return nil
@@ -136,38 +129,19 @@ func (c *dockerContainer) make(ctx context.Context, info *system.Info) error {
 	if err != nil {
 		return err
 	}
-	if c.id, err = c.engine.create(ctx, options); err != nil {
+	call := func(ctx context.Context) (string, error) {
+		made, err := c.engine.client.ContainerCreate(ctx, options)
+		return made.ID, err
+	}
+	if c.id, err = c.engine.run.Create(ctx, c.name, call, c.engine.removeContainer); err != nil {
 		return err
 	}
 	if err := c.openData(ctx); err != nil {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
+		clean, cancel := owned.CleanUp(ctx)
 		defer cancel()
 		return errors.Join(err, c.engine.removeContainer(clean, c.name))
 	}
 	return nil
-}
-
-// create asks the engine for a container. The engine may still make the container of a request that
-// is cut off. So when ctx ends, the request goes on for a while (grace), to learn what must be
-// removed.
-func (e *Engine) create(ctx context.Context, options client.ContainerCreateOptions) (id string, err error) {
-	if ctx.Err() != nil {
-		return "", e.failed("create "+options.Name, context.Cause(ctx))
-	}
-	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(createGrace, cancel) })
-	defer stop()
-	made, err := e.client.ContainerCreate(longer, options)
-	if err == nil && ctx.Err() == nil {
-		return made.ID, nil
-	}
-	if ctx.Err() != nil {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
-		defer cancel()
-		err = errors.Join(context.Cause(ctx), e.removeContainer(clean, options.Name))
-	}
-	return "", e.failed("create "+options.Name, err)
 }
 
 // options translates a Spec, except for the network.

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 
 	"github.com/moby/moby/client"
+
+	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
 // maxResponse limits what the engine may send after one request, in bytes. Answers have a few KiB; a
@@ -27,6 +29,16 @@ func (e *Engine) connect(ctx context.Context) (net.Conn, error) {
 		network = at.Scheme
 	}
 	return (&net.Dialer{}).DialContext(ctx, network, at.Host)
+}
+
+// daemon is the engine's process; 0 if it is not visible from here.
+func (e *Engine) daemon(ctx context.Context) int {
+	conn, err := e.connect(ctx)
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = conn.Close() }() // nothing was written
+	return proc.Peer(conn)
 }
 
 // dial connects to the engine. It ignores the address that the client library passes.

@@ -52,6 +52,7 @@ type Engine struct {
 
 	macvlan netdev.Macvlan
 
+	run    owned.Run
 	images owned.Loader
 
 	mu      sync.Mutex
@@ -64,6 +65,7 @@ func New(cfg Config) *Engine {
 	run := owned.Run{ID: cfg.Run, Engine: cfg.Name}
 	e := &Engine{
 		cfg:     cfg,
+		run:     run,
 		prefix:  "tare-" + run.Prefix(),
 		data:    datadir.New(cfg.Run, cfg.Name, cfg.Dir),
 		volumes: map[string]bool{},
@@ -155,7 +157,7 @@ func (e *Engine) Close(ctx context.Context) error {
 
 // failed adds to an error which call of this engine failed.
 func (e *Engine) failed(call string, err error) error {
-	return e.images.Run.CallError(call, err)
+	return e.run.CallError(call, err)
 }
 
 // isNotFound reports whether the engine says that there is no such object.

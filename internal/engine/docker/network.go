@@ -43,8 +43,7 @@ func (e *Engine) openMacvlan(ctx context.Context) error {
 	}, func() error { return e.removeNetwork(context.WithoutCancel(ctx), e.macvlanName()) })
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: %s: network macvlan: only root can make the interface that it needs: run "+
-			"tare with sudo", bench.ErrUnsupported, e.cfg.Name)
+		return e.run.Unsupported("network macvlan: only root can make the interface that it needs: run tare with sudo")
 	case err != nil:
 		return e.failed("network macvlan", err)
 	}

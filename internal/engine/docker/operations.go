@@ -3,7 +3,6 @@ package docker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"syscall"
 	"time"
@@ -11,7 +10,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/kernel/proc"
+	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
 var (
@@ -70,8 +69,8 @@ func (e *Engine) Signal(ctx context.Context, c bench.Container, s syscall.Signal
 }
 
 // Stop stops the container. A grace below a second counts as none.
-func (e *Engine) Stop(ctx context.Context, c bench.Container, createGrace time.Duration) error {
-	seconds := int(createGrace / time.Second)
+func (e *Engine) Stop(ctx context.Context, c bench.Container, grace time.Duration) error {
+	seconds := int(grace / time.Second)
 	return e.call(ctx, c, "stop", func(id string) error {
 		_, err := e.client.ContainerStop(ctx, id, client.ContainerStopOptions{Timeout: &seconds})
 		return err
@@ -94,7 +93,7 @@ func (e *Engine) Pid(ctx context.Context, c bench.Container) (int, error) {
 		return 0, err
 	case pid <= 0:
 		return 0, e.failed("inspect", errors.New("the container has no process"))
-	case !e.sameProcesses(ctx):
+	case !readback.SameNumbers(e.daemon(ctx)):
 		return 0, e.daemonNotVisible()
 	}
 	return pid, nil
@@ -107,13 +106,8 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := e.connect(ctx)
-	if err != nil {
-		return nil, e.failed("connect", err)
-	}
-	defer func() { _ = conn.Close() }() // nothing was written
-	daemon := proc.Peer(conn)
-	if daemon == 0 || !e.sameProcesses(ctx) {
+	daemon := e.daemon(ctx)
+	if daemon == 0 || !readback.SameNumbers(daemon) {
 		return nil, e.daemonNotVisible()
 	}
 	address := ""
@@ -129,6 +123,6 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 
 // daemonNotVisible is the error that the engine's processes are not visible from here.
 func (e *Engine) daemonNotVisible() error {
-	return fmt.Errorf("%w: %s: the processes of the engine at %s are not visible from here: run tare where the engine "+
-		"runs", bench.ErrUnsupported, e.cfg.Name, e.client.DaemonHost())
+	return e.run.Unsupported("the processes of the engine at %s are not visible from here: run tare where the engine runs",
+		e.client.DaemonHost())
 }

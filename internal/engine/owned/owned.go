@@ -1,6 +1,6 @@
-// Package owned tracks the objects that a run has in an engine's own store: their label and names,
-// the images that the run has put there, and the leftovers of dead runs. A driver makes the calls;
-// see Store.
+// Package owned is what drivers of engines with objects of their own have in common: labels and names,
+// calls that make and remove something, the images that the run has put into the engine's store, and
+// the leftovers of dead runs. A driver makes the calls; see Store.
 package owned
 
 import (

@@ -91,32 +91,26 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	case ours && l.Kind == kindImage && owned.RunOf(l.ID) == l.Run:
 	case ours && l.Kind == kindContainer, ours && l.Kind == kindNetwork:
 	default:
-		return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.cfg.Name, l.Kind, l.ID)
+		return e.run.NotLeftover(l)
 	}
 	return e.withClient(ctx, func(c *client) error {
 		switch l.Kind {
 		case kindImage:
 			return c.removeImage(ctx, l.ID)
 		case kindNetwork:
-			return c.removeNetworkOf(ctx, l.Run, l.ID)
+			return e.run.RemoveLeft(l.Run, "network "+l.ID, func() (map[string]string, error) {
+				n, err := c.network(ctx, l.ID)
+				return n.Labels, err
+			}, gone, func() error { return c.removeNetwork(ctx, l.ID) })
 		}
-		return c.removeOf(ctx, l.Run, l.ID)
+		return e.run.RemoveLeft(l.Run, "container "+l.ID, func() (map[string]string, error) {
+			got, err := c.inspectContainer(ctx, l.ID)
+			if err != nil {
+				return nil, err
+			}
+			return got.Config.Labels, nil
+		}, gone, func() error { return c.removeContainer(ctx, l.ID) })
 	})
-}
-
-// removeOf removes a container that carries the label of the run.
-func (c *client) removeOf(ctx context.Context, run, id string) error {
-	got, err := c.inspectContainer(ctx, id)
-	if gone(err) {
-		return nil
-	}
-	if err != nil {
-		return c.failed("inspect "+id, err)
-	}
-	if got.Config.Labels[owned.Label] != run {
-		return fmt.Errorf("%s: container %s is not of run %s", c.name, id, run)
-	}
-	return c.removeContainer(ctx, id)
 }
 
 // A serviceProcess is the process of a service that a run of tare started.

@@ -7,17 +7,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
-
-// createGrace is how long Create still waits for Podman's answer after its context has ended. Create then
-// removes the container that Podman may have made.
-const createGrace = 3 * time.Second
 
 // check reports the parts of spec that this engine does not support.
 func (e *Engine) check(ctx context.Context, c *client, spec bench.Spec) error {
@@ -39,7 +34,7 @@ func (e *Engine) check(ctx context.Context, c *client, spec bench.Spec) error {
 	case spec.Security.UserNS && spec.Security.Privileged && !c.Host.Security.Rootless:
 		return e.unsupported("a privileged container cannot have a user namespace of its own: use only one of the two")
 	case spec.Security.Privileged && !c.Host.Security.Rootless:
-		if err := e.checkPrivileged(ctx, c); err != nil {
+		if err := e.run.CheckPrivileged(c.servicePID(ctx)); err != nil {
 			return err
 		}
 	}
@@ -83,7 +78,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 		return nil, c.failed("create", err)
 	}
 	made := &container{
-		client: c, run: owned.Run{ID: e.cfg.Run, Engine: e.cfg.Name}, image: l, spec: spec, data: data,
+		client: c, run: e.run, image: l, spec: spec, data: data,
 		profile: e.seccompFile(),
 	}
 	if err := e.make(ctx, made); err != nil {
@@ -104,11 +99,18 @@ func (e *Engine) make(ctx context.Context, c *container) (err error) {
 	if err := e.connect(ctx, c.client, c.spec, &r); err != nil {
 		return err
 	}
-	if c.id, err = c.client.create(ctx, r); err != nil {
+	call := func(ctx context.Context) (string, error) {
+		var made struct {
+			ID string `json:"Id"`
+		}
+		err := c.client.post(ctx, "/containers/create", r, &made)
+		return made.ID, err
+	}
+	if c.id, err = c.run.Create(ctx, c.name, call, c.client.removeContainer); err != nil {
 		return err
 	}
 	if err := c.openData(ctx); err != nil {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
+		clean, cancel := owned.CleanUp(ctx)
 		defer cancel()
 		return errors.Join(err, c.client.removeContainer(clean, c.name))
 	}
@@ -117,31 +119,3 @@ func (e *Engine) make(ctx context.Context, c *container) (err error) {
 
 // seccompFile is the path of the file with the seccomp filter, which Podman reads.
 func (e *Engine) seccompFile() string { return filepath.Join(e.cfg.Dir, "seccomp-"+e.cfg.Name+".json") }
-
-// create asks Podman for a container. Podman may still make the container of a request that is cut
-// off. So when ctx ends, the request goes on for a while (grace), to learn what must be removed.
-func (c *client) create(ctx context.Context, r request) (id string, err error) {
-	if ctx.Err() != nil {
-		return "", c.failed("create "+r.Name, context.Cause(ctx))
-	}
-	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(createGrace, cancel) })
-	defer stop()
-	var made struct {
-		ID string `json:"Id"`
-	}
-	err = c.post(longer, "/containers/create", r, &made)
-	if err == nil && made.ID == "" {
-		err = errors.New("the answer of Podman has no ID")
-	}
-	if err == nil && ctx.Err() == nil {
-		return made.ID, nil
-	}
-	if ctx.Err() != nil {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
-		defer cancel()
-		err = errors.Join(context.Cause(ctx), c.removeContainer(clean, r.Name))
-	}
-	return "", c.failed("create "+r.Name, err)
-}

@@ -115,6 +115,11 @@ type network struct {
 	Labels map[string]string `json:"labels"`
 }
 
+func (c *client) network(ctx context.Context, name string) (n network, err error) {
+	err = c.get(ctx, "/networks/"+url.PathEscape(name)+"/json", &n)
+	return n, err
+}
+
 // networkOf is a container's network as a Spec names it: a named network is called by its driver.
 func (c *client) networkOf(ctx context.Context, got *inspection) (string, error) {
 	mode := got.HostConfig.NetworkMode
@@ -122,8 +127,8 @@ func (c *client) networkOf(ctx context.Context, got *inspection) (string, error)
 		return mode, nil
 	}
 	for name := range got.NetworkSettings.Networks {
-		var n network
-		if err := c.get(ctx, "/networks/"+url.PathEscape(name)+"/json", &n); err != nil {
+		n, err := c.network(ctx, name)
+		if err != nil {
 			return "", err
 		}
 		mode = n.Driver
@@ -141,20 +146,4 @@ func (c *client) listNetworks(ctx context.Context, add func(run, kind, id string
 		add(n.Labels[owned.Label], kindNetwork, n.Name)
 	}
 	return nil
-}
-
-// removeNetworkOf removes a network that carries the label of the run.
-func (c *client) removeNetworkOf(ctx context.Context, run, name string) error {
-	var n network
-	err := c.get(ctx, "/networks/"+url.PathEscape(name)+"/json", &n)
-	if gone(err) {
-		return nil
-	}
-	if err != nil {
-		return c.failed("inspect network "+name, err)
-	}
-	if n.Labels[owned.Label] != run {
-		return fmt.Errorf("%s: network %s is not of run %s", c.name, name, run)
-	}
-	return c.removeNetwork(ctx, name)
 }

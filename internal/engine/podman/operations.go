@@ -56,8 +56,8 @@ func (e *Engine) Signal(ctx context.Context, c bench.Container, s syscall.Signal
 }
 
 // Stop stops the container with one call.
-func (e *Engine) Stop(ctx context.Context, c bench.Container, createGrace time.Duration) error {
-	return e.post(ctx, c, "stop?timeout="+strconv.Itoa(int(createGrace/time.Second)))
+func (e *Engine) Stop(ctx context.Context, c bench.Container, grace time.Duration) error {
+	return e.post(ctx, c, "stop?timeout="+strconv.Itoa(int(grace/time.Second)))
 }
 
 // Exec runs a process with three calls: one that makes the session, one that

@@ -71,16 +71,6 @@ func (c *client) sameProcesses(ctx context.Context) bool {
 	return readback.SameNumbers(c.servicePID(ctx))
 }
 
-// checkPrivileged refuses a privileged container if the service itself lacks a capability, as it
-// does inside another container. Podman would create such a container and then fail to start it. If
-// the service's process cannot be inspected, it is assumed to have all capabilities.
-func (e *Engine) checkPrivileged(ctx context.Context, c *client) error {
-	if lacks, err := readback.Unavailable(c.servicePID(ctx)); err == nil && lacks != 0 {
-		return e.unsupported("privileged: Podman's service itself lacks %v: run it with all capabilities", lacks)
-	}
-	return nil
-}
-
 // settableRlimits returns the resource limits (rlimits) for every container; nil means Podman's
 // defaults. Podman of root allows more open files and processes than a service without
 // CAP_SYS_RESOURCE may grant, and no container would start. For such a service, the limits are the

@@ -49,6 +49,7 @@ type Engine struct {
 	mu      sync.Mutex         // held while a client is opened
 	clients map[string]*client // by runtime; "" is the default
 
+	run    owned.Run
 	images owned.Loader
 }
 
@@ -57,6 +58,7 @@ func New(cfg Config) *Engine {
 	run := owned.Run{ID: cfg.Run, Engine: cfg.Name}
 	return &Engine{
 		cfg:     cfg,
+		run:     run,
 		prefix:  "tare-" + run.Prefix(),
 		data:    datadir.New(cfg.Run, cfg.Name, cfg.Dir),
 		clients: map[string]*client{},
@@ -155,5 +157,5 @@ func (e *Engine) closeClients(ctx context.Context) (err error) {
 }
 
 func (e *Engine) unsupported(format string, args ...any) error {
-	return fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
+	return e.run.Unsupported(format, args...)
 }

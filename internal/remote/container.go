@@ -99,24 +99,6 @@ func (c *container) now() (bench.Container, error) {
 	return c.engineContainer, nil
 }
 
-// inspect reads back what was applied.
-func (c *container) inspect(ctx context.Context) (bench.Applied, error) {
-	made, err := c.now()
-	if err != nil {
-		return bench.Applied{}, err
-	}
-	return made.Inspect(ctx)
-}
-
-// start starts it.
-func (c *container) start(ctx context.Context) error {
-	made, err := c.now()
-	if err != nil {
-		return err
-	}
-	return made.Start(ctx)
-}
-
 // wait waits for the container's end. It runs only if the client asks, because some engines poll
 // their daemon.
 func (c *container) wait(ctx context.Context) (bench.Exit, error) {
@@ -173,27 +155,4 @@ func (c *container) addresser() (bench.Addresser, bench.Container, error) {
 			bench.ErrUnsupported, c.engine.Name())
 	}
 	return a, c.engineContainer, nil
-}
-
-// address is the port of this machine by which a client on another machine reaches a port of the
-// container. The client itself knows this machine's address.
-func (c *container) address(ctx context.Context, p bench.Port) (uint16, error) {
-	a, made, err := c.addresser()
-	if err != nil {
-		return 0, err
-	}
-	at, err := a.Address(ctx, made, p)
-	if err != nil {
-		return 0, err
-	}
-	return at.Port(), nil
-}
-
-// path is the path of a packet from the client on this machine.
-func (c *container) path(ctx context.Context, p bench.Port) ([]string, error) {
-	a, made, err := c.addresser()
-	if err != nil {
-		return nil, err
-	}
-	return a.Path(ctx, made, p)
 }

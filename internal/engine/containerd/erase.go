@@ -1,6 +1,7 @@
 package containerd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -52,7 +53,9 @@ func (e *Engine) tryErase(ctx context.Context, s *server, run, id, snapshotter s
 	if err != nil && !isNotFound(err) {
 		return err
 	}
-	if err := errors.Join(e.endGroup(ctx, s, run, id), endShims(id)); err != nil {
+	group := groupOf(run, id) // in which processes may be left
+	err = cmp.Or(s.groups.Kill(ctx, group), s.groups.Remove(ctx, group))
+	if err := errors.Join(err, endShims(id)); err != nil {
 		return err
 	}
 	if err := detach(id); err != nil {
@@ -134,13 +137,4 @@ func eraseTask(ctx context.Context, task containerd.Task) error {
 	defer cancel()
 	_, err = task.Delete(limited, containerd.WithProcessKill)
 	return err
-}
-
-// endGroup kills the processes left in the control group of a container, and removes the group.
-func (e *Engine) endGroup(ctx context.Context, s *server, run, id string) error {
-	group := groupOf(run, id)
-	if err := s.groups.Kill(ctx, group); err != nil {
-		return err
-	}
-	return s.groups.Remove(ctx, group)
 }

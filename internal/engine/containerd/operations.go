@@ -44,42 +44,39 @@ func (e *Engine) Pid(_ context.Context, c bench.Container) (int, error) {
 	return int(own.task.Pid()), nil
 }
 
-// Pause freezes the container's processes.
-func (e *Engine) Pause(ctx context.Context, c bench.Container) error {
+// call makes one call about a container's task.
+func (e *Engine) call(ctx context.Context, c bench.Container, name string, do func(own *container) error) error {
 	own, err := e.containerOf(c)
 	if err != nil {
 		return err
 	}
-	own.setPaused(true) // also if the answer is lost
-	return own.failed("pause", bench.Because(ctx, own.task.Pause(ctx)))
+	return own.failed(name, bench.Because(ctx, do(own)))
+}
+
+// Pause freezes the container's processes.
+func (e *Engine) Pause(ctx context.Context, c bench.Container) error {
+	return e.call(ctx, c, "pause", func(own *container) error {
+		own.paused.Store(true) // also if the answer is lost
+		return own.task.Pause(ctx)
+	})
 }
 
 // Resume thaws the container's processes.
 func (e *Engine) Resume(ctx context.Context, c bench.Container) error {
-	own, err := e.containerOf(c)
-	if err != nil {
-		return err
-	}
-	err = bench.Because(ctx, own.task.Resume(ctx))
-	if err == nil {
-		own.setPaused(false)
-	}
-	return own.failed("resume", err)
+	return e.call(ctx, c, "resume", func(own *container) error { return own.resume(ctx) })
 }
 
-func (c *container) setPaused(paused bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.paused = paused
+func (c *container) resume(ctx context.Context) error {
+	err := c.task.Resume(ctx)
+	if err == nil {
+		c.paused.Store(false)
+	}
+	return err
 }
 
 // Signal sends a signal to the container's first process.
 func (e *Engine) Signal(ctx context.Context, c bench.Container, s syscall.Signal) error {
-	own, err := e.containerOf(c)
-	if err != nil {
-		return err
-	}
-	return own.failed("signal", bench.Because(ctx, own.task.Kill(ctx, s)))
+	return e.call(ctx, c, "signal", func(own *container) error { return own.task.Kill(ctx, s) })
 }
 
 // Exec creates one more process, starts it, waits for it and deletes it.

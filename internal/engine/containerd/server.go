@@ -26,6 +26,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
 	"github.com/tare-bench/tare/internal/kernel/proc"
+	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
 // client is the client library's client.
@@ -114,7 +115,7 @@ func (e *Engine) findDaemon(ctx context.Context) (daemon, error) {
 		return unsupported(fs.ErrPermission, "makes mounts and control groups only for root: run tare with sudo")
 	}
 	d := daemon{pid: proc.Peer(conn)}
-	if !d.isVisible() {
+	if !readback.SameNumbers(d.pid) {
 		return unsupported(errors.New("the processes of its containers are not visible from here"),
 			"at %s runs in another PID namespace: run tare in that namespace", e.cfg.Address)
 	}
@@ -139,21 +140,6 @@ func snapshotters(ctx context.Context, c *client) ([]string, error) {
 
 // A daemon is the process of a containerd.
 type daemon struct{ pid int }
-
-// isVisible reports whether the daemon is visible from here and shares tare's PID namespace, so that a
-// process has the same number for both.
-func (d daemon) isVisible() bool {
-	text, err := proc.ReadFile(d.file("status"), 64<<10)
-	if d.pid == 0 || err != nil {
-		return false
-	}
-	for line := range bytes.Lines(text) {
-		if numbers, ok := bytes.CutPrefix(line, []byte("NSpid:")); ok {
-			return len(bytes.Fields(numbers)) == 1
-		}
-	}
-	return false
-}
 
 func (d daemon) file(name string) string {
 	return filepath.Join("/proc", strconv.Itoa(d.pid), name)

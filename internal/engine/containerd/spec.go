@@ -1,6 +1,7 @@
 package containerd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,28 +26,21 @@ func (e *Engine) check(s *server, spec bench.Spec) (runtime, error) {
 	refuse := func(format string, args ...any) (runtime, error) {
 		return runtime{}, e.run.Unsupported(format, args...)
 	}
-	if err := errors.Join(bench.CheckNetwork(spec, "none", "host", "bridge"), netdev.Check(spec)); err != nil {
+	err := cmp.Or(bench.CheckNetwork(spec, "none", "host", "bridge"), netdev.Check(spec), datadir.Check(spec),
+		datadir.CheckMounts(spec, "bind", "tmpfs"), seccomp.Check(spec.Security))
+	if err != nil {
 		return runtime{}, fmt.Errorf("%s: %w", e.cfg.Name, err)
 	}
 	snapshotter := e.snapshotterOf(spec)
 	switch {
 	case !slices.Contains([]string{"", "layer", "bind", "tmpfs"}, spec.Storage):
 		return refuse("storage %q: containerd has no volumes: use layer, bind or tmpfs", spec.Storage)
-	case datadir.Check(spec) != nil:
-		return runtime{}, fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
 	case !slices.Contains(s.snapshotters, snapshotter):
 		return refuse("snapshotter %q does not work here: use one of %s",
 			snapshotter, strings.Join(s.snapshotters, ", "))
-	case seccomp.Check(spec.Security) != nil:
-		return runtime{}, fmt.Errorf("%s: %w", e.cfg.Name, seccomp.Check(spec.Security))
 	case spec.Security.UserNS:
 		return refuse("user namespaces: some snapshotters of containerd cannot change the owner of an image's files: " +
 			"use engine runc, crun or podman")
-	}
-	for _, m := range spec.Mounts {
-		if m.Type != "bind" && m.Type != "tmpfs" {
-			return refuse("mount of type %q at %s: use bind or tmpfs", m.Type, m.Target)
-		}
 	}
 	r, err := e.runtimeFor(s, spec)
 	if err == nil && r.sandboxed {

@@ -54,10 +54,8 @@ func (c *container) Attach(_ context.Context, stdout, stderr io.Writer) error {
 }
 
 func (c *container) Start(ctx context.Context) error {
-	if _, err := c.pod.server.StartContainer(ctx, &cri.StartContainerRequest{ContainerId: c.id}); err != nil {
-		return c.failed(ctx, "start", err)
-	}
-	return nil
+	_, err := c.pod.server.StartContainer(ctx, &cri.StartContainerRequest{ContainerId: c.id})
+	return c.failed(ctx, "start", err)
 }
 
 // Wait polls the container's state until it has exited. CRI has no call that waits. Its stream of

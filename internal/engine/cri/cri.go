@@ -175,11 +175,13 @@ func (e *Engine) failed(ctx context.Context, call string, err error) error {
 	return e.run.CallError(call, serverError(ctx, err))
 }
 
-// serverError is a server's error. If the context has ended, that is the cause. The server's message is
+// serverError is a server's error; nil stays nil. If the context has ended, that is the cause. The server's message is
 // cut to a readable length.
 func serverError(ctx context.Context, err error) error {
 	answer, ok := status.FromError(err)
 	switch {
+	case err == nil:
+		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case ok && answer.Code() == codes.DeadlineExceeded: // the server noticed the deadline first

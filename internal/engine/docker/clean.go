@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -27,24 +28,14 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	if err := e.reach(ctx); err != nil {
 		return nil, err
 	}
-	containers, err := e.client.ContainerList(ctx, client.ContainerListOptions{
-		All: true, Filters: client.Filters{}.Add("label", owned.Label),
-	})
-	if err != nil {
-		return nil, e.failed("list containers", err)
-	}
-	networks, err := e.client.NetworkList(ctx,
-		client.NetworkListOptions{Filters: client.Filters{}.Add("label", owned.Label)})
-	if err != nil {
-		return nil, e.failed("list networks", err)
-	}
-	volumes, err := e.client.VolumeList(ctx, client.VolumeListOptions{Filters: client.Filters{}.Add("label", owned.Label)})
-	if err != nil {
-		return nil, e.failed("list volumes", err)
-	}
-	images, err := e.client.ImageList(ctx, client.ImageListOptions{})
-	if err != nil {
-		return nil, e.failed("list images", err)
+	ours := client.Filters{}.Add("label", owned.Label)
+	containers, err1 := e.client.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: ours})
+	networks, err2 := e.client.NetworkList(ctx, client.NetworkListOptions{Filters: ours})
+	volumes, err3 := e.client.VolumeList(ctx, client.VolumeListOptions{Filters: ours})
+	images, err4 := e.client.ImageList(ctx, client.ImageListOptions{})
+	if err := cmp.Or(e.failed("list containers", err1), e.failed("list networks", err2), e.failed("list volumes", err3),
+		e.failed("list images", err4)); err != nil {
+		return nil, err
 	}
 	left := owned.Leftovers{Engine: e.cfg.Name, IsDead: dead}
 	for _, c := range containers.Items {

@@ -46,10 +46,8 @@ func (c *dockerContainer) Attach(ctx context.Context, stdout, stderr io.Writer) 
 }
 
 func (c *dockerContainer) Start(ctx context.Context) error {
-	if _, err := c.engine.client.ContainerStart(ctx, c.id, client.ContainerStartOptions{}); err != nil {
-		return c.failed("start", err)
-	}
-	return nil
+	_, err := c.engine.client.ContainerStart(ctx, c.id, client.ContainerStartOptions{})
+	return c.failed("start", err)
 }
 
 func (c *dockerContainer) Wait(ctx context.Context) (bench.Exit, error) {

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,9 @@ import (
 // check reports the parts of spec that this engine does not support.
 func (e *Engine) check(ctx context.Context, info *system.Info, spec bench.Spec) error {
 	refuse := e.run.Unsupported
-	if err := bench.CheckNetwork(spec, "none", "host", "bridge", "macvlan"); err != nil {
+	err := cmp.Or(bench.CheckNetwork(spec, "none", "host", "bridge", "macvlan"), datadir.Check(spec),
+		datadir.CheckMounts(spec, "bind", "tmpfs"), seccomp.Check(spec.Security))
+	if err != nil {
 		return fmt.Errorf("%s: %w", e.cfg.Name, err)
 	}
 	if err := e.checkReach(info, spec); err != nil {
@@ -36,8 +39,6 @@ func (e *Engine) check(ctx context.Context, info *system.Info, spec bench.Spec) 
 	switch {
 	case !slices.Contains([]string{"", "layer", "volume", "bind", "tmpfs"}, spec.Storage):
 		return refuse("storage %q: use layer, volume, bind or tmpfs", spec.Storage)
-	case datadir.Check(spec) != nil:
-		return fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
 	case spec.Storage == "volume" && spec.Security.ReadOnly && !image.IsOwn(spec.Image):
 		return refuse("storage volume with read_only: users of image %q could not write to the volume: use bind or "+
 			"tmpfs", spec.Image)
@@ -47,17 +48,10 @@ func (e *Engine) check(ctx context.Context, info *system.Info, spec bench.Spec) 
 	case spec.Snapshotter != "" && spec.Snapshotter != info.Driver:
 		return refuse("snapshotter %q: this engine uses the storage driver %s: leave the snapshotter out",
 			spec.Snapshotter, info.Driver)
-	case seccomp.Check(spec.Security) != nil:
-		return fmt.Errorf("%s: %w", e.cfg.Name, seccomp.Check(spec.Security))
 	case spec.Security.UserNS && !hasOption(info, "userns"):
 		return refuse("user namespaces are off: start the engine with userns-remap")
 	case spec.Security.UserNS && spec.Security.Privileged:
 		return refuse("a privileged container cannot have a user namespace of its own: use only one of the two")
-	}
-	for _, m := range spec.Mounts {
-		if m.Type != "bind" && m.Type != "tmpfs" {
-			return refuse("mount of type %q at %s: use bind or tmpfs", m.Type, m.Target)
-		}
 	}
 	if spec.Security.Privileged {
 		if err := e.run.CheckPrivileged(e.daemon(ctx)); err != nil {

@@ -133,10 +133,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if err := e.images.Check(ctx, store{e}, spec.Image); err != nil {
 		return err
 	}
-	if err := e.data.Prepare(spec); err != nil {
-		return e.failed("prepare", err)
-	}
-	return nil
+	return e.failed("prepare", e.data.Prepare(spec))
 }
 
 // Close removes the network that Prepare made and the images that it loaded.

@@ -13,20 +13,6 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
-var (
-	_ bench.Engine          = (*Engine)(nil)
-	_ bench.Pauser          = (*Engine)(nil)
-	_ bench.Execer          = (*Engine)(nil)
-	_ bench.Signaler        = (*Engine)(nil)
-	_ bench.Stopper         = (*Engine)(nil)
-	_ bench.ProcessReporter = (*Engine)(nil)
-	_ bench.Addresser       = (*Engine)(nil)
-	_ bench.Restarter       = (*Engine)(nil)
-	_ bench.Cleaner         = (*Engine)(nil)
-	_ bench.Verifier        = (*Engine)(nil)
-	_ bench.ImageLoader     = (*Engine)(nil)
-)
-
 // containerOf returns the engine's container behind the interface.
 func (e *Engine) containerOf(c bench.Container) (*dockerContainer, error) {
 	return bench.Own[*dockerContainer](c, e.cfg.Name)
@@ -38,10 +24,7 @@ func (e *Engine) call(ctx context.Context, c bench.Container, name string, do fu
 	if err != nil {
 		return err
 	}
-	if err := bench.Because(ctx, do(own.id)); err != nil {
-		return own.failed(name, err)
-	}
-	return nil
+	return own.failed(name, bench.Because(ctx, do(own.id)))
 }
 
 // Pause freezes the container.

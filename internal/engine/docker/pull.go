@@ -25,10 +25,7 @@ func (e *Engine) Pull(ctx context.Context, spec bench.Spec) error {
 	err = e.images.Pull(ctx, spec.Image,
 		func() error { return e.pull(ctx, spec.Image) },
 		func(ctx context.Context) error { return e.Evict(ctx, spec) })
-	if err != nil {
-		return e.failed("pull "+spec.Image, err)
-	}
-	return nil
+	return e.failed("pull "+spec.Image, err)
 }
 
 func (e *Engine) pull(ctx context.Context, ref string) error {

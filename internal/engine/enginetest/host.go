@@ -17,17 +17,11 @@ import (
 
 // This file reads the host's own files, so that the suite need not trust the engine.
 
-// processes returns the processes that have the token in their environment:
-// those that a container was started with, and all their children.
-func processes(t *testing.T, token string) []int {
-	t.Helper()
-	return processesWith(t, "environ", token)
-}
-
-// processes are those of a container, or of a run, that the host can see.
+// processes are those of a container, or of a run, that the host can see: those that have the token in
+// their environment, with which the first one was started.
 func (s *suite) processes(t *testing.T, token, id string) []int {
 	t.Helper()
-	pids := processes(t, token)
+	pids := processesWith(t, "environ", token)
 	if s.Sandboxed {
 		pids = append(pids, processesWith(t, "cmdline", id)...)
 	}

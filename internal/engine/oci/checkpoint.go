@@ -7,9 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/stdstream"
 )
 
 // Checkpointable checks that the runtime supports checkpoints, and that CRIU works on this kernel.
@@ -55,12 +55,7 @@ func knowsCRIU(ctx context.Context, h *hostInfo) bool {
 func output(ctx context.Context, name string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.WaitDelay = time.Second
-	var out limitedBuffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err := bench.Because(ctx, cmd.Run())
-	return out.text, err
+	return stdstream.Run(ctx, tailSize, name, args...)
 }
 
 // Checkpoint runs the runtime's checkpoint into the container's bundle. It returns when the first

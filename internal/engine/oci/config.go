@@ -1,7 +1,7 @@
 package oci
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -28,7 +28,9 @@ func (e *Engine) check(h *hostInfo, spec bench.Spec) error {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
 	}
-	if err := errors.Join(bench.CheckNetwork(spec, "none", "host", "bridge"), netdev.Check(spec)); err != nil {
+	err := cmp.Or(bench.CheckNetwork(spec, "none", "host", "bridge"), netdev.Check(spec), datadir.Check(spec),
+		datadir.CheckMounts(spec, "bind", "tmpfs"), seccomp.Check(spec.Security))
+	if err != nil {
 		return fmt.Errorf("%s: %w", e.cfg.Name, err)
 	}
 	switch {
@@ -36,22 +38,13 @@ func (e *Engine) check(h *hostInfo, spec bench.Spec) error {
 		return refuse("runtime %q: this engine runs only %s: use another engine", spec.Runtime, h.version.name)
 	case !slices.Contains([]string{"", "layer", "bind", "tmpfs"}, spec.Storage):
 		return refuse("storage %q: a bare runtime has no volumes: use layer, bind or tmpfs", spec.Storage)
-	case datadir.Check(spec) != nil:
-		return fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
 	case spec.Snapshotter != "" && spec.Snapshotter != "overlayfs":
 		return refuse("snapshotter %q: use overlayfs", spec.Snapshotter)
-	case seccomp.Check(spec.Security) != nil:
-		return fmt.Errorf("%s: %w", e.cfg.Name, seccomp.Check(spec.Security))
 	case spec.Security.UserNS && spec.Security.Privileged:
 		return refuse("a privileged container cannot have a user namespace of its own: use only one of the two")
 	case spec.Security.UserNS:
 		if err := userns.Traversable(e.cfg.Dir); err != nil {
 			return fmt.Errorf("%s: %w", e.cfg.Name, err)
-		}
-	}
-	for _, m := range spec.Mounts {
-		if m.Type != "bind" && m.Type != "tmpfs" {
-			return refuse("mount of type %q at %s: use bind or tmpfs", m.Type, m.Target)
 		}
 	}
 	if what := h.dialect.refuse(spec); what != "" {

@@ -8,18 +8,6 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-var (
-	_ bench.Engine          = (*Engine)(nil)
-	_ bench.Cgrouper        = (*Engine)(nil)
-	_ bench.Pauser          = (*Engine)(nil)
-	_ bench.Execer          = (*Engine)(nil)
-	_ bench.Signaler        = (*Engine)(nil)
-	_ bench.Checkpointer    = (*Engine)(nil)
-	_ bench.ProcessReporter = (*Engine)(nil)
-	_ bench.Addresser       = (*Engine)(nil)
-	_ bench.Cleaner         = (*Engine)(nil)
-)
-
 // containerOf returns the container as one of this package's.
 func (e *Engine) containerOf(c bench.Container) (*container, error) {
 	return bench.Own[*container](c, e.cfg.Name)

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"debug/buildinfo"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -109,20 +107,3 @@ func parseVersion(binary, text string) (runtimeVersion, error) {
 	}
 	return v, nil
 }
-
-// errOutputTooLong ends a command that prints endlessly.
-var errOutputTooLong = errors.New("the command prints more than 64 KiB")
-
-// A limitedBuffer keeps what is written to it, up to tailSize.
-type limitedBuffer struct{ text []byte }
-
-func (b *limitedBuffer) Write(p []byte) (int, error) {
-	n := min(len(p), tailSize-len(b.text))
-	b.text = append(b.text, p[:n]...)
-	if n < len(p) {
-		return n, errOutputTooLong
-	}
-	return n, nil
-}
-
-var _ io.Writer = (*limitedBuffer)(nil)

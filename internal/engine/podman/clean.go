@@ -3,18 +3,14 @@ package podman
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/engine/owned"
-	"github.com/tare-bench/tare/internal/kernel/cgroup"
 	"github.com/tare-bench/tare/internal/kernel/netdev"
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
@@ -38,7 +34,7 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	}
 	services, err := servicesOf()
 	for _, s := range services {
-		left.Add(runOfDir(s.dir), kindProcess, s.id())
+		left.Add(runOfDir(s.dir), kindProcess, owned.ProcessID(s.Process))
 	}
 	for _, dir := range temporaryDirs() {
 		left.Add(runOfDir(dir), kindDirectory, dir)
@@ -119,9 +115,6 @@ type serviceProcess struct {
 	dir string
 }
 
-// id has the start time too, because another process can get the same number later.
-func (s serviceProcess) id() string { return fmt.Sprintf("%d@%d", s.PID, s.Start) }
-
 // servicesOf lists the services of all runs, by their command lines.
 func servicesOf() ([]serviceProcess, error) {
 	all, err := proc.All("/")
@@ -151,30 +144,13 @@ func serviceOf(pid int) string {
 	return filepath.Dir(socket)
 }
 
-// killService kills exactly the process that was listed, if it belongs to that run, and returns
-// when it is dead.
+// killService kills exactly the process that was listed, if it belongs to that run. A process that has
+// ended has no command line.
 func killService(ctx context.Context, id, run string) error {
-	number, _, _ := strings.Cut(id, "@")
-	pid, err := strconv.Atoi(number)
-	if err != nil || pid <= 1 {
-		return fmt.Errorf("leftover %q is not the ID of a process (PID@START)", id)
-	}
-	still := func() bool { // a process that has ended has no command line
+	return owned.KillProcess(ctx, id, func(pid int) (proc.Process, bool) {
 		p, err := proc.Find("/", pid)
-		s := serviceProcess{p, serviceOf(pid)}
-		return err == nil && s.id() == id && runOfDir(s.dir) == run
-	}
-	if err := cgroup.KillProcess(pid, still); err != nil {
-		return err
-	}
-	for still() {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("kill process %d: %w", pid, context.Cause(ctx))
-		case <-time.After(time.Millisecond):
-		}
-	}
-	return nil
+		return p, err == nil && runOfDir(serviceOf(pid)) == run
+	})
 }
 
 // temporaryDirs lists the directories of services.

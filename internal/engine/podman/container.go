@@ -62,10 +62,7 @@ func (c *container) Start(ctx context.Context) error {
 			return c.failed("attach", err)
 		}
 	}
-	if err := c.client.post(ctx, c.at("/start"), nil, nil); err != nil {
-		return c.failed("start", err)
-	}
-	return nil
+	return c.failed("start", c.client.post(ctx, c.at("/start"), nil, nil))
 }
 
 // attach opens a connection on which Podman sends the container's output, and copies from it until
@@ -184,10 +181,7 @@ func (c *client) removeContainer(ctx context.Context, id string) error {
 	if err != nil {
 		return c.failed("remove "+id, err)
 	}
-	if err := c.killEvicted(ctx, id); err != nil {
-		return c.failed("remove "+id+": end its remaining processes", err)
-	}
-	return nil
+	return c.failed("remove "+id+": end its remaining processes", c.killEvicted(ctx, id))
 }
 
 // isBusy reports whether Podman got in its own way. After every container it starts a process that

@@ -1,6 +1,7 @@
 package podman
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,28 +20,23 @@ func (e *Engine) check(ctx context.Context, c *client, spec bench.Spec) error {
 	if err := e.checkNetwork(c, spec); err != nil {
 		return err
 	}
+	err := cmp.Or(datadir.Check(spec), datadir.CheckMounts(spec, "bind", "tmpfs"), seccomp.Check(spec.Security))
+	if err != nil {
+		return fmt.Errorf("%s: %w", e.cfg.Name, err)
+	}
 	switch {
 	case !slices.Contains([]string{"", "layer", "volume", "bind", "tmpfs"}, spec.Storage):
 		return e.unsupported("storage %q: use layer, volume, bind or tmpfs", spec.Storage)
-	case datadir.Check(spec) != nil:
-		return fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
 	case spec.DataName != "" && spec.Storage == "volume":
 		return e.unsupported("storage volume: data that outlives its container cannot be in a volume: use bind")
 	case spec.Snapshotter != "" && spec.Snapshotter != c.Store.Driver:
 		return e.unsupported("snapshotter %q: this Podman uses the storage driver %s: leave the snapshotter out",
 			spec.Snapshotter, c.Store.Driver)
-	case seccomp.Check(spec.Security) != nil:
-		return fmt.Errorf("%s: %w", e.cfg.Name, seccomp.Check(spec.Security))
 	case spec.Security.UserNS && spec.Security.Privileged && !c.Host.Security.Rootless:
 		return e.unsupported("a privileged container cannot have a user namespace of its own: use only one of the two")
 	case spec.Security.Privileged && !c.Host.Security.Rootless:
-		if err := e.run.CheckPrivileged(c.servicePID(ctx)); err != nil {
+		if err = e.run.CheckPrivileged(c.servicePID(ctx)); err != nil {
 			return err
-		}
-	}
-	for _, m := range spec.Mounts {
-		if m.Type != "bind" && m.Type != "tmpfs" {
-			return e.unsupported("mount of type %q at %s: use bind or tmpfs", m.Type, m.Target)
 		}
 	}
 	return e.checkLimits(c, spec.Limits)

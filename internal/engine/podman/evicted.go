@@ -22,10 +22,7 @@ func (e *Engine) Gone(_ context.Context, c bench.Container) error {
 	if err == nil && len(pids) > 0 {
 		err = fmt.Errorf("podman reported the container as removed, but its process %d still runs", pids[0])
 	}
-	if err != nil {
-		return own.failed("remove", err)
-	}
-	return nil
+	return own.failed("remove", err)
 }
 
 // evictedProcesses finds the processes of a removed container that still run, by its control group, whose

@@ -51,10 +51,7 @@ func (c *client) Receive(ctx context.Context, archive io.Reader) error {
 
 // removeImage removes an image's name, and the image itself if it has no other name.
 func (c *client) removeImage(ctx context.Context, name string) error {
-	if err := c.remove(ctx, imagePath(name)); err != nil {
-		return c.failed("remove image "+name, err)
-	}
-	return nil
+	return c.failed("remove image "+name, c.remove(ctx, imagePath(name)))
 }
 
 // FindImage implements bench.ImageFinder.
@@ -87,7 +84,7 @@ func (e *Engine) LoadImage(ctx context.Context, archive io.Reader, name, digest 
 	if err != nil {
 		return err
 	}
-	if err := c.restartIfDead(ctx); err != nil {
+	if err := c.ensureService(ctx); err != nil {
 		return err
 	}
 	return e.images.Import(ctx, c, archive, name, digest)

@@ -81,20 +81,14 @@ func (e *Engine) openMacvlan(ctx context.Context, c *client) error {
 		}
 		return nil
 	}, func() error { return c.removeNetwork(context.WithoutCancel(ctx), e.macvlanName()) })
-	if err != nil {
-		return c.failed("network macvlan", err)
-	}
-	return nil
+	return c.failed("network macvlan", err)
 }
 
 func (e *Engine) macvlanName() string { return e.prefix + "macvlan" }
 
 // removeNetwork removes a network. It is not an error if there is none.
 func (c *client) removeNetwork(ctx context.Context, name string) error {
-	if err := c.remove(ctx, "/networks/"+url.PathEscape(name)); err != nil {
-		return c.failed("remove network "+name, err)
-	}
-	return nil
+	return c.failed("remove network "+name, c.remove(ctx, "/networks/"+url.PathEscape(name)))
 }
 
 // closeNetwork removes the network that connect made.

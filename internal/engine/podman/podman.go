@@ -111,7 +111,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(c.restartIfDead(ctx), e.check(ctx, c, spec), c.killMonitors()); err != nil {
+	if err := errors.Join(c.ensureService(ctx), e.check(ctx, c, spec), c.killMonitors()); err != nil {
 		return err
 	}
 	if spec.Network == "macvlan" {
@@ -125,10 +125,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if err := e.images.Check(ctx, c, spec.Image); err != nil {
 		return err
 	}
-	if err := e.data.Prepare(spec); err != nil {
-		return c.failed("prepare", err)
-	}
-	return nil
+	return c.failed("prepare", e.data.Prepare(spec))
 }
 
 // Close removes the network that Prepare made and the images that it loaded, and ends the services

@@ -28,10 +28,7 @@ func (e *Engine) Pull(ctx context.Context, spec bench.Spec) error {
 	err = e.images.Pull(ctx, spec.Image,
 		func() error { return bench.Because(ctx, c.pull(ctx, spec.Image)) },
 		func(ctx context.Context) error { return e.Evict(ctx, spec) })
-	if err != nil {
-		return c.failed("pull "+spec.Image, err)
-	}
-	return nil
+	return c.failed("pull "+spec.Image, err)
 }
 
 func (c *client) pull(ctx context.Context, ref string) error {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -14,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/tare-bench/tare/internal/engine/owned"
 )
 
 const (
@@ -90,31 +91,31 @@ func (e *Engine) binary(why error) (string, error) {
 var errEnded = errors.New("the service has ended")
 
 // ensureRunning starts the service unless it runs, and returns when it answers. A service that was just killed
-// gets a moment to disappear. anew reports whether up has started the service.
-func (s *service) ensureRunning(ctx context.Context, moment time.Duration) (anew bool, err error) {
+// gets a moment to disappear.
+func (s *service) ensureRunning(ctx context.Context, moment time.Duration) error {
 	if s == nil {
-		return false, nil
+		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.runs(moment) {
-		return false, nil
+		return nil
 	}
 	if err := s.launch(); err != nil {
-		return false, err
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	for answers(ctx, s.socket) != nil {
 		select {
 		case <-s.exited:
-			return false, fmt.Errorf("%w: %s", errEnded, s.lastOutput())
+			return fmt.Errorf("%w: %s", errEnded, s.lastOutput())
 		case <-ctx.Done():
-			return false, fmt.Errorf("the service does not answer: %w: %s", context.Cause(ctx), s.lastOutput())
+			return fmt.Errorf("the service does not answer: %w: %s", context.Cause(ctx), s.lastOutput())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	return true, nil
+	return nil
 }
 
 // runs reports whether the service runs and still runs after a moment.
@@ -182,20 +183,11 @@ func (s *service) log() string { return filepath.Join(s.dir, "log") }
 // lastOutput is the last part of what the service printed.
 func (s *service) lastOutput() string {
 	const most = 500 // bytes
-	f, err := os.Open(s.log())
+	text, err := os.ReadFile(s.log())
 	if err != nil {
 		return err.Error()
 	}
-	defer func() { _ = f.Close() }() // it is only read
-	end, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return err.Error()
-	}
-	text, err := io.ReadAll(io.NewSectionReader(f, max(0, end-most), most))
-	if err != nil {
-		return err.Error()
-	}
-	return fmt.Sprintf("%q", bytes.TrimSpace(text))
+	return fmt.Sprintf("%q", bytes.TrimSpace(text[max(0, len(text)-most):]))
 }
 
 // pid is the service's process; 0 if there is none.
@@ -241,7 +233,7 @@ func (s *service) endOthers(ctx context.Context) {
 	}
 	for _, other := range all {
 		if other.dir == s.dir {
-			_ = killService(ctx, other.id(), runOfDir(s.dir)) // fails only if it does not die
+			_ = killService(ctx, owned.ProcessID(other.Process), runOfDir(s.dir)) // fails only if it does not die
 		}
 	}
 }

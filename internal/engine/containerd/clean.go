@@ -15,14 +15,6 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/netdev"
 )
 
-// The kinds of what a dead run leaves.
-const (
-	kindContainer = "container" // with its task and snapshot
-	kindSnapshot  = "snapshot"  // of a container whose creation was cut off
-	kindImage     = "image"
-	kindGroup     = "cgroup" // of the run
-)
-
 // labelFilter is a filter for the objects that carry tare's label.
 const labelFilter = `labels."` + owned.Label + `"`
 
@@ -71,12 +63,12 @@ func listContainers(ctx context.Context, s *server, add func(run, kind, id strin
 	known := map[string]bool{}
 	for _, c := range containers {
 		known[path.Join(c.Snapshotter, c.SnapshotKey)] = true
-		add(c.Labels[owned.Label], kindContainer, path.Join(c.Snapshotter, c.ID))
+		add(c.Labels[owned.Label], owned.KindContainer, path.Join(c.Snapshotter, c.ID))
 	}
 	for _, snapshotter := range s.snapshotters {
 		err := s.client.SnapshotService(snapshotter).Walk(ctx, func(_ context.Context, i snapshots.Info) error {
 			if id := path.Join(snapshotter, i.Name); !known[id] {
-				add(i.Labels[owned.Label], kindSnapshot, id)
+				add(i.Labels[owned.Label], owned.KindSnapshot, id)
 			}
 			return nil
 		}, labelFilter)
@@ -90,7 +82,7 @@ func listContainers(ctx context.Context, s *server, add func(run, kind, id strin
 func listImages(ctx context.Context, s *server, add func(run, kind, id string)) error {
 	images, err := s.client.ImageService().List(ctx, labelFilter)
 	for _, i := range images {
-		add(i.Labels[owned.Label], kindImage, i.Name)
+		add(i.Labels[owned.Label], owned.KindImage, i.Name)
 	}
 	return err
 }
@@ -98,7 +90,7 @@ func listImages(ctx context.Context, s *server, add func(run, kind, id string)) 
 func listGroups(_ context.Context, s *server, add func(run, kind, id string)) error {
 	groups, err := s.groups.List(groupsOf(""))
 	for _, g := range groups {
-		add(path.Base(g), kindGroup, g)
+		add(path.Base(g), owned.KindGroup, g)
 	}
 	return err
 }
@@ -120,25 +112,25 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	case l.Engine != e.cfg.Name:
 	case l.Kind == datadir.Kind:
 		err = e.data.RemoveLeftover(l)
-	case l.Kind == kindContainer && known:
+	case l.Kind == owned.KindContainer && known:
 		err = e.run.RemoveLeft(l.Run, "container "+id, func() (map[string]string, error) {
 			c, err := s.client.ContainerService().Get(ctx, id)
 			return c.Labels, err
 		}, isNotFound, func() error { return e.erase(ctx, s, l.Run, id, snapshotter) })
-	case l.Kind == kindSnapshot && known:
+	case l.Kind == owned.KindSnapshot && known:
 		store := s.client.SnapshotService(snapshotter)
 		err = e.run.RemoveLeft(l.Run, "snapshot "+id, func() (map[string]string, error) {
 			i, err := store.Stat(ctx, id)
 			return i.Labels, err
 		}, isNotFound, func() error { return e.removed("snapshot "+id, store.Remove(ctx, id)) })
-	case l.Kind == kindImage:
+	case l.Kind == owned.KindImage:
 		err = e.run.RemoveLeft(l.Run, "image "+l.ID, func() (map[string]string, error) {
 			i, err := s.client.ImageService().Get(ctx, l.ID)
 			return i.Labels, err
 		}, isNotFound, func() error { return e.removeImage(ctx, s, l.ID) })
 	case l.Kind == netdev.Kind:
 		err = netdev.RemoveLeftover(e.cfg.Name, l)
-	case l.Kind == kindGroup && l.ID == groupsOf(l.Run):
+	case l.Kind == owned.KindGroup && l.ID == groupsOf(l.Run):
 	default:
 		return e.run.NotLeftover(l)
 	}

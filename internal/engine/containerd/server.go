@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	containerd "github.com/containerd/containerd/v2/client"
@@ -101,14 +100,9 @@ func (e *Engine) findDaemon(ctx context.Context) (daemon, error) {
 		return daemon{}, fmt.Errorf("%w: %s %s: %w", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...), err)
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", e.cfg.Address)
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		return unsupported(err, "needs permission for %s: run tare with sudo", e.cfg.Address)
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return unsupported(err,
-			"is not running at %s: install it, and start it with `systemctl start containerd` or `containerd`", e.cfg.Address)
-	case err != nil:
-		return daemon{}, e.failed("connect to "+e.cfg.Address, bench.Because(ctx, err))
+	if err != nil {
+		return daemon{}, e.run.Unreachable(bench.Because(ctx, err), e.cfg.Address, "run tare with sudo",
+			"install it, and start it with `systemctl start containerd` or `containerd`")
 	}
 	defer func() { _ = conn.Close() }() // nothing was written
 	if os.Geteuid() != 0 {

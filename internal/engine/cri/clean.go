@@ -10,12 +10,6 @@ import (
 	"github.com/tare-bench/tare/internal/engine/owned"
 )
 
-// The kinds of what a dead run leaves.
-const (
-	kindSandbox = "sandbox"
-	kindImage   = "image"
-)
-
 // Leftovers lists the pods with the label of a dead run (its containers are in them), then the
 // directories of its data, and its images.
 func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
@@ -29,7 +23,7 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	}
 	left := &owned.Leftovers{Engine: e.cfg.Name, IsDead: dead}
 	for _, p := range pods.Items {
-		left.Add(p.Labels[owned.Label], kindSandbox, p.Id)
+		left.Add(p.Labels[owned.Label], owned.KindSandbox, p.Id)
 	}
 	if err := e.leftoverImages(ctx, s, left.Add); err != nil {
 		return nil, err
@@ -47,7 +41,7 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 		return nil, e.failed(ctx, "list images", err)
 	}
 	for _, i := range images {
-		left.Add(i.Labels[owned.Label], kindImage, i.Name)
+		left.Add(i.Labels[owned.Label], owned.KindImage, i.Name)
 	}
 	return left.Found, nil
 }
@@ -60,15 +54,15 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	}
 	switch {
 	case l.Engine != e.cfg.Name || bench.ValidRunID(l.Run) != nil:
-	case l.Kind == kindImage && bench.PulledBy(l.ID) != "":
+	case l.Kind == owned.KindImage && bench.PulledBy(l.ID) != "":
 		if bench.PulledBy(l.ID) == l.Run {
 			return e.evict(ctx, s, l.ID)
 		}
-	case l.Kind == kindImage && s.store != nil:
+	case l.Kind == owned.KindImage && s.store != nil:
 		return e.removeImage(ctx, s, l.Run, l.ID)
 	case l.Kind == datadir.Kind:
 		return e.data.RemoveLeftover(l)
-	case l.Kind == kindSandbox:
+	case l.Kind == owned.KindSandbox:
 		return e.run.RemoveLeft(l.Run, "sandbox "+l.ID, func() (map[string]string, error) {
 			answer, err := s.PodSandboxStatus(ctx, &cri.PodSandboxStatusRequest{PodSandboxId: l.ID})
 			if err != nil && !isNotFound(err) {

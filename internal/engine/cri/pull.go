@@ -7,6 +7,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/owned"
 )
 
 // Pull implements bench.Puller with one call, PullImage. Containerd uses HTTP for a registry on
@@ -65,7 +66,7 @@ func (e *Engine) leftoverImages(ctx context.Context, s *server, add func(run, ki
 	}
 	for _, i := range answer.GetImages() {
 		for _, tag := range i.GetRepoTags() {
-			add(bench.PulledBy(tag), kindImage, tag)
+			add(bench.PulledBy(tag), owned.KindImage, tag)
 		}
 	}
 	return nil

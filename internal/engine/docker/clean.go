@@ -14,14 +14,6 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/netdev"
 )
 
-// The kinds of what a dead run leaves.
-const (
-	kindContainer = "container"
-	kindNetwork   = "network"
-	kindImage     = "image"
-	kindVolume    = "volume"
-)
-
 // Leftovers lists the containers, networks and volumes with the label of a dead run, the interfaces
 // that its networks use, the images under its name, and the directories of its data.
 func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
@@ -39,17 +31,17 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	}
 	left := owned.Leftovers{Engine: e.cfg.Name, IsDead: dead}
 	for _, c := range containers.Items {
-		left.Add(c.Labels[owned.Label], kindContainer, c.ID)
+		left.Add(c.Labels[owned.Label], owned.KindContainer, c.ID)
 	}
 	for _, n := range networks.Items {
-		left.Add(n.Labels[owned.Label], kindNetwork, n.ID)
+		left.Add(n.Labels[owned.Label], owned.KindNetwork, n.ID)
 	}
 	for _, v := range volumes.Items {
-		left.Add(v.Labels[owned.Label], kindVolume, v.Name)
+		left.Add(v.Labels[owned.Label], owned.KindVolume, v.Name)
 	}
 	for _, image := range images.Items {
 		for _, tag := range image.RepoTags {
-			left.Add(owned.RunOf(tag), kindImage, tag)
+			left.Add(owned.RunOf(tag), owned.KindImage, tag)
 		}
 	}
 	devices, err := netdev.Leftovers(driver, e.cfg.Name, dead) // the interfaces of these networks
@@ -64,15 +56,15 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	}
 	switch {
 	case l.Engine != e.cfg.Name || bench.ValidRunID(l.Run) != nil:
-	case l.Kind == kindImage && owned.RunOf(l.ID) == l.Run:
+	case l.Kind == owned.KindImage && owned.RunOf(l.ID) == l.Run:
 		return e.removeImage(ctx, l.ID)
-	case l.Kind == kindContainer:
+	case l.Kind == owned.KindContainer:
 		return e.removeOf(ctx, l.Run, l.ID)
-	case l.Kind == kindNetwork:
+	case l.Kind == owned.KindNetwork:
 		return e.removeNetworkOf(ctx, l.Run, l.ID)
 	case l.Kind == netdev.Kind:
 		return netdev.RemoveLeftover(driver, l)
-	case l.Kind == kindVolume:
+	case l.Kind == owned.KindVolume:
 		return e.removeVolumeOf(ctx, l.Run, l.ID)
 	case l.Kind == datadir.Kind:
 		return e.data.RemoveLeftover(l)

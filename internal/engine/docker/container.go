@@ -69,20 +69,13 @@ func (c *dockerContainer) Wait(ctx context.Context) (bench.Exit, error) {
 	if err := c.output.Drain(ctx); err != nil {
 		return exit, c.failed("wait for the output", err)
 	}
-	if exit.Code == 137 {
-		return c.killed(ctx, exit)
+	if exit.Code != 137 {
+		return exit, nil
 	}
-	return exit, nil
-}
-
-// killed asks whether a process that was killed by SIGKILL ran out of memory.
-func (c *dockerContainer) killed(ctx context.Context, exit bench.Exit) (bench.Exit, error) {
-	answer, err := c.engine.client.ContainerInspect(ctx, c.id, client.ContainerInspectOptions{})
-	if err != nil {
-		return exit, c.failed("inspect", err)
-	}
-	exit.OOM = answer.Container.State != nil && answer.Container.State.OOMKilled
-	return exit, nil
+	// A process that was killed by SIGKILL may have run out of memory.
+	got, err := c.engine.client.ContainerInspect(ctx, c.id, client.ContainerInspectOptions{})
+	exit.OOM = err == nil && got.Container.State != nil && got.Container.State.OOMKilled
+	return exit, c.failed("inspect", err)
 }
 
 // Remove kills and removes the container with its volumes, with one call. If that fails, the next

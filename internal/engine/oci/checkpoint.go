@@ -65,12 +65,12 @@ func (e *Engine) Checkpoint(ctx context.Context, c bench.Container) error {
 	if err != nil {
 		return err
 	}
-	b, null := own.bundle, own.host.null
+	b := own.bundle
 	l := own.watch()
 	if err := errors.Join(os.RemoveAll(b.path("checkpoint")), os.Mkdir(b.path("checkpoint"), 0o700)); err != nil {
 		return err
 	}
-	if err := own.command(ctx, null, b.errors, "checkpoint", "--image-path", b.path("checkpoint")); err != nil {
+	if err := own.quietly(ctx, []string{"checkpoint", "--image-path", b.path("checkpoint")}); err != nil {
 		return err
 	}
 	select {
@@ -79,7 +79,7 @@ func (e *Engine) Checkpoint(ctx context.Context, c bench.Container) error {
 		return fmt.Errorf("%s was checkpointed but has not ended: %w", b.id, context.Cause(ctx))
 	}
 	if own.host.dialect.checkpoint == runtimeCheckpoint {
-		return own.command(ctx, null, b.errors, "delete")
+		return own.quietly(ctx, []string{"delete"})
 	}
 	return nil
 }
@@ -98,8 +98,9 @@ func (e *Engine) Restore(ctx context.Context, c bench.Container) error {
 		return err
 	}
 	own.begin()
-	err = own.command(ctx, b.stdout.w, b.stderr.w, "restore", "--detach",
-		"--bundle", b.dir, "--image-path", b.path("checkpoint"), "--pid-file", b.path("pid"))
+	err = own.command(ctx, b.stdout.w, b.stderr.w, []string{
+		"restore", "--detach", "--bundle", b.dir, "--image-path", b.path("checkpoint"), "--pid-file", b.path("pid"),
+	})
 	own.watch()
 	return err
 }

@@ -64,7 +64,7 @@ func (x *execution) killInside(ctx context.Context) error {
 		return err
 	}
 	c := x.container
-	err = c.commandWith(ctx, c.host.null, c.bundle.errors, []string{"kill", "--pid", string(pid)}, "9")
+	err = c.quietly(ctx, []string{"kill", "--pid", string(pid)}, "9")
 	x.killed = err == nil
 	return err
 }

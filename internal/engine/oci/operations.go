@@ -20,7 +20,7 @@ func (e *Engine) Pause(ctx context.Context, c bench.Container) error {
 		return err
 	}
 	own.frozen.Store(true) // even if it fails
-	return own.command(ctx, own.host.null, own.bundle.errors, "pause")
+	return own.quietly(ctx, []string{"pause"})
 }
 
 // Resume runs the runtime's resume.
@@ -29,7 +29,7 @@ func (e *Engine) Resume(ctx context.Context, c bench.Container) error {
 	if err != nil {
 		return err
 	}
-	if err := own.command(ctx, own.host.null, own.bundle.errors, "resume"); err != nil {
+	if err := own.quietly(ctx, []string{"resume"}); err != nil {
 		return err
 	}
 	own.frozen.Store(false)
@@ -42,7 +42,7 @@ func (e *Engine) Signal(ctx context.Context, c bench.Container, s syscall.Signal
 	if err != nil {
 		return err
 	}
-	return own.commandWith(ctx, own.host.null, own.bundle.errors, []string{"kill"}, strconv.Itoa(int(s)))
+	return own.quietly(ctx, []string{"kill"}, strconv.Itoa(int(s)))
 }
 
 // Daemons returns none: a runtime has no daemon.

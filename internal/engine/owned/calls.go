@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"syscall"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -102,4 +104,16 @@ func FromKernel(pid int, id string, asked bench.Limits, a *bench.Applied) (err e
 	}
 	a.Limits, err = readback.LimitsSeen(pid, id, asked, a.Limits)
 	return err
+}
+
+// Unreachable is the error of a connection to the engine. It wraps bench.ErrUnsupported if tare has no
+// permission, or if nothing listens at the address; permission and start say what to do then.
+func (r Run) Unreachable(err error, address, permission, start string) error {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return r.Unsupported("no permission to use %s: %s: %w", address, permission, err)
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return r.Unsupported("it is not running at %s: %s: %w", address, start, err)
+	}
+	return r.CallError("connect to "+address, err)
 }

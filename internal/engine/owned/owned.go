@@ -131,6 +131,19 @@ func (r Run) Restart(ctx context.Context, unit, elsewhere string, answers func()
 	}
 }
 
+// The kinds of what a dead run leaves.
+const (
+	KindContainer = "container"
+	KindSandbox   = "sandbox"
+	KindSnapshot  = "snapshot" // of a container whose creation was cut off
+	KindImage     = "image"
+	KindNetwork   = "network"
+	KindVolume    = "volume"
+	KindGroup     = "cgroup"    // of the run
+	KindProcess   = "process"   // that the run started
+	KindDirectory = "directory" // of such a process
+)
+
 // Leftovers collects the objects that dead runs have left in one engine.
 type Leftovers struct {
 	Engine string                // name of the instance

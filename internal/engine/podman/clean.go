@@ -15,15 +15,6 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// The kinds of what a dead run leaves.
-const (
-	kindContainer = "container"
-	kindNetwork   = "network"
-	kindImage     = "image"
-	kindProcess   = "process"   // of a service that a run started
-	kindDirectory = "directory" // of such a service
-)
-
 // Leftovers lists what dead runs left: the containers and networks with their labels (a container's
 // volumes are removed with it), the images under their names, the interfaces that their networks
 // use, their services with directories, and the directories of their data.
@@ -34,10 +25,10 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	}
 	services, err := servicesOf()
 	for _, s := range services {
-		left.Add(runOfDir(s.dir), kindProcess, owned.ProcessID(s.Process))
+		left.Add(runOfDir(s.dir), owned.KindProcess, owned.ProcessID(s.Process))
 	}
 	for _, dir := range temporaryDirs() {
-		left.Add(runOfDir(dir), kindDirectory, dir)
+		left.Add(runOfDir(dir), owned.KindDirectory, dir)
 	}
 	devices, devErr := netdev.Leftovers(driver, e.cfg.Name, dead)
 	data, dataErr := e.data.Leftovers(dead)
@@ -55,7 +46,7 @@ func (c *client) list(ctx context.Context, add func(run, kind, id string)) error
 		return c.failed("list containers", err)
 	}
 	for _, found := range containers {
-		add(found.Labels[owned.Label], kindContainer, found.ID)
+		add(found.Labels[owned.Label], owned.KindContainer, found.ID)
 	}
 	if err := c.listNetworks(ctx, add); err != nil {
 		return err
@@ -66,7 +57,7 @@ func (c *client) list(ctx context.Context, add func(run, kind, id string)) error
 	}
 	for _, image := range images {
 		for _, tag := range image.RepoTags {
-			add(owned.RunOf(tag), kindImage, tag)
+			add(owned.RunOf(tag), owned.KindImage, tag)
 		}
 	}
 	return nil
@@ -78,22 +69,22 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	switch {
 	case ours && l.Kind == datadir.Kind:
 		return e.data.RemoveLeftover(l)
-	case ours && l.Kind == kindProcess:
+	case ours && l.Kind == owned.KindProcess:
 		return killService(ctx, l.ID, l.Run)
-	case ours && l.Kind == kindDirectory && runOfDir(l.ID) == l.Run && filepath.Dir(l.ID) == filepath.Clean(os.TempDir()):
+	case ours && l.Kind == owned.KindDirectory && runOfDir(l.ID) == l.Run && filepath.Dir(l.ID) == filepath.Clean(os.TempDir()):
 		return os.RemoveAll(l.ID)
 	case ours && l.Kind == netdev.Kind:
 		return netdev.RemoveLeftover(driver, l)
-	case ours && l.Kind == kindImage && owned.RunOf(l.ID) == l.Run:
-	case ours && l.Kind == kindContainer, ours && l.Kind == kindNetwork:
+	case ours && l.Kind == owned.KindImage && owned.RunOf(l.ID) == l.Run:
+	case ours && l.Kind == owned.KindContainer, ours && l.Kind == owned.KindNetwork:
 	default:
 		return e.run.NotLeftover(l)
 	}
 	return e.withClient(ctx, func(c *client) error {
 		switch l.Kind {
-		case kindImage:
+		case owned.KindImage:
 			return c.removeImage(ctx, l.ID)
-		case kindNetwork:
+		case owned.KindNetwork:
 			return e.run.RemoveLeft(l.Run, "network "+l.ID, func() (map[string]string, error) {
 				n, err := c.network(ctx, l.ID)
 				return n.Labels, err

@@ -38,9 +38,8 @@ type container struct {
 	execs    atomic.Bool // Exec was called
 	output   stdstream.Output
 
-	mu     sync.Mutex
-	logged bool  // copyLog was called
-	logErr error // why the log cannot be read
+	log    sync.Once // copyLog was called
+	logErr error     // why the log cannot be read
 }
 
 func (c *container) ID() string { return c.id }
@@ -114,20 +113,13 @@ func (c *container) Wait(ctx context.Context) (bench.Exit, error) {
 	if err := c.drain(ctx); err != nil {
 		return exit, c.failed("wait for the output", err)
 	}
-	if exit.Code == 137 {
-		return c.killed(ctx, exit)
+	if exit.Code != 137 {
+		return exit, nil
 	}
-	return exit, nil
-}
-
-// killed asks whether a process that was killed by SIGKILL ran out of memory.
-func (c *container) killed(ctx context.Context, exit bench.Exit) (bench.Exit, error) {
+	// A process that was killed by SIGKILL may have run out of memory.
 	got, err := c.inspect(ctx)
-	if err != nil {
-		return exit, c.failed("inspect", err)
-	}
-	exit.OOM = got.State.OOMKilled
-	return exit, nil
+	exit.OOM = err == nil && got.State.OOMKilled
+	return exit, c.failed("inspect", err)
 }
 
 // drain returns when all output has been copied, or an error that says why it cannot be.
@@ -135,14 +127,11 @@ func (c *container) drain(ctx context.Context) error {
 	if err := c.output.Drain(ctx); err != nil || !c.output.Empty() {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.logged {
-		c.logged = true
+	c.log.Do(func() {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), logTimeout)
 		defer cancel()
 		c.logErr = c.copyLog(limited)
-	}
+	})
 	return c.logErr
 }
 

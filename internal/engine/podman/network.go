@@ -137,7 +137,7 @@ func (c *client) listNetworks(ctx context.Context, add func(run, kind, id string
 		return c.failed("list networks", err)
 	}
 	for _, n := range all {
-		add(n.Labels[owned.Label], kindNetwork, n.Name)
+		add(n.Labels[owned.Label], owned.KindNetwork, n.Name)
 	}
 	return nil
 }

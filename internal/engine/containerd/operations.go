@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/netip"
 	"syscall"
 
 	containerd "github.com/containerd/containerd/v2/client"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/owned"
+	"github.com/tare-bench/tare/internal/kernel/netdev"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
 )
 
 // containerOf returns a container of this engine.
@@ -130,4 +133,22 @@ func deleteProcess(ctx context.Context, p containerd.Process) error {
 	defer cancel()
 	_, err := p.Delete(clean, containerd.WithProcessKill)
 	return err
+}
+
+// Address implements bench.Addresser.
+func (e *Engine) Address(_ context.Context, c bench.Container, p bench.Port) (netip.AddrPort, error) {
+	own, err := e.containerOf(c)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	return netdev.Address(own.spec, own.address, p)
+}
+
+// Path implements bench.Addresser.
+func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]string, error) {
+	own, err := e.containerOf(c)
+	if err != nil {
+		return nil, err
+	}
+	return netpath.PathTo(ctx, e, c, p, own.spec.Reach)
 }

@@ -2,10 +2,13 @@ package oci
 
 import (
 	"context"
+	"net/netip"
 	"strconv"
 	"syscall"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/netdev"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
 )
 
 // containerOf returns the container as one of this package's.
@@ -59,4 +62,22 @@ func (e *Engine) Pid(_ context.Context, c bench.Container) (int, error) {
 		return 0, err
 	}
 	return p.pid, nil
+}
+
+// Address implements bench.Addresser.
+func (e *Engine) Address(_ context.Context, c bench.Container, p bench.Port) (netip.AddrPort, error) {
+	own, err := e.containerOf(c)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	return netdev.Address(own.spec, own.address, p)
+}
+
+// Path implements bench.Addresser.
+func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]string, error) {
+	own, err := e.containerOf(c)
+	if err != nil {
+		return nil, err
+	}
+	return netpath.PathTo(ctx, e, c, p, own.spec.Reach)
 }

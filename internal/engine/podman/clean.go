@@ -71,7 +71,8 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 		return e.data.RemoveLeftover(l)
 	case ours && l.Kind == owned.KindProcess:
 		return killService(ctx, l.ID, l.Run)
-	case ours && l.Kind == owned.KindDirectory && runOfDir(l.ID) == l.Run && filepath.Dir(l.ID) == filepath.Clean(os.TempDir()):
+	case ours && l.Kind == owned.KindDirectory && runOfDir(l.ID) == l.Run &&
+		filepath.Dir(l.ID) == filepath.Clean(os.TempDir()):
 		return os.RemoveAll(l.ID)
 	case ours && l.Kind == netdev.Kind:
 		return netdev.RemoveLeftover(driver, l)

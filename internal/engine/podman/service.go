@@ -9,11 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/owned"
 )
 
@@ -23,8 +25,8 @@ const (
 	maxSocket  = 107              // the longest path of a Unix socket
 )
 
-// A service is a `podman system service` that tare starts. Only up starts it: the first time, after
-// it has died, and after down. Its command line carries the run's ID. A nil service stands for one
+// A service is a `podman system service` that tare starts. Only ensureRunning starts it:
+// the first time, after it has died, and after down. Its command line carries the run's ID. A nil service stands for one
 // that tare did not start: its methods do nothing.
 type service struct {
 	dir    string // holds the socket and the service's log
@@ -87,7 +89,7 @@ func (e *Engine) binary(why error) (string, error) {
 	return path, nil
 }
 
-// errEnded means that a service ended by itself. up wraps it.
+// errEnded means that a service ended by itself. ensureRunning wraps it.
 var errEnded = errors.New("the service has ended")
 
 // ensureRunning starts the service unless it runs, and returns when it answers. A service that was just killed
@@ -245,4 +247,64 @@ func (s *service) close(ctx context.Context) error {
 	}
 	s.down(ctx)
 	return os.RemoveAll(s.dir)
+}
+
+// errNoService means that no service answers on the user's usual socket, so tare may start one.
+// find wraps it.
+var errNoService = errors.New("no service answers")
+
+// host is the service that the user names; empty if tare is to find or start one.
+func (e *Engine) host() string {
+	if e.cfg.Host != "" {
+		return e.cfg.Host
+	}
+	return os.Getenv("CONTAINER_HOST")
+}
+
+// find returns the socket of a service that already answers.
+func (e *Engine) find(ctx context.Context) (string, error) {
+	socket, host := defaultSocket(), e.host()
+	if host != "" {
+		path, ok := strings.CutPrefix(host, "unix://")
+		if !ok || !filepath.IsAbs(path) {
+			return "", e.unsupported("host %q: use unix:///PATH, the socket of a Podman service", host)
+		}
+		socket = path
+	}
+	err := answers(ctx, socket)
+	absent := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
+	switch {
+	case err == nil:
+		return socket, nil
+	case errors.Is(err, fs.ErrPermission):
+		return "", fmt.Errorf("%w: %s: no permission to use %s: run tare as the user who owns this service: %w",
+			bench.ErrUnsupported, e.cfg.Name, socket, err)
+	case absent && host == "":
+		return "", fmt.Errorf("%w at %s", errNoService, socket)
+	case absent:
+		return "", fmt.Errorf("%w: %s does not answer at %s: start it with `podman system service -t 0 %s`: %w",
+			bench.ErrUnsupported, e.cfg.Name, socket, host, err)
+	}
+	return "", fmt.Errorf("%s: connect to %s: %w", e.cfg.Name, socket, bench.Because(ctx, err))
+}
+
+// answers returns an error if no process listens on a socket.
+func answers(ctx context.Context, socket string) error {
+	conn, err := dial(ctx, socket)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// defaultSocket is where systemd puts the socket.
+func defaultSocket() string {
+	if os.Geteuid() == 0 {
+		return "/run/podman/podman.sock"
+	}
+	dir := os.Getenv("XDG_RUNTIME_DIR")
+	if dir == "" {
+		dir = filepath.Join("/run/user", strconv.Itoa(os.Geteuid()))
+	}
+	return filepath.Join(dir, "podman", "podman.sock")
 }

@@ -83,15 +83,20 @@ var allowed = map[string][]string{
 	"internal/engine/ocispec": {"internal/bench", "github.com/opencontainers/runtime-spec"},
 	"internal/engine/owned":   {},
 	"internal/engine/oci": {
-		"internal/engine/ocispec", "github.com/opencontainers/runtime-spec", "github.com/moby/sys",
+		"internal/engine/ocispec", "internal/engine/stdstream", "github.com/opencontainers/runtime-spec", "github.com/moby/sys",
 		"github.com/containerd/containerd",
 	},
 	"internal/engine/docker": {
 		"internal/engine/owned", "internal/engine/stdstream", "github.com/moby/moby", "github.com/containerd/errdefs",
 		"github.com/docker/go-connections",
 	},
+	"internal/engine/floor":  {"internal/engine/stdstream"},
+	"internal/engine/native": {"internal/engine/owned", "internal/engine/stdstream"},
 	"internal/engine/remote": {"internal/engine/stdstream", "internal/remote"},
-	"internal/engine/podman": {"internal/engine/owned", "internal/engine/stdstream"},
+	"internal/engine/podman": {
+		"internal/engine/owned", "internal/engine/ocispec", "internal/engine/stdstream",
+		"github.com/opencontainers/runtime-spec",
+	},
 	"internal/engine/containerd": {
 		"internal/engine/owned", "internal/engine/ocispec", "internal/engine/stdstream",
 		"github.com/containerd/containerd", "github.com/containerd/errdefs", "github.com/containerd/log",

@@ -32,16 +32,23 @@ func (s *session) operations() map[string]operation {
 		}),
 		OpCreate:  func(ctx context.Context, r Request) (any, error) { return s.create(ctx, r) },
 		OpRemove:  func(ctx context.Context, r Request) (any, error) { return nil, s.remove(ctx, r.Container) },
-		OpInspect: s.withContainer(func(ctx context.Context, c *container, _ Request) (any, error) { return c.inspect(ctx) }),
-		OpStart: s.withContainer(func(ctx context.Context, c *container, _ Request) (any, error) {
-			return nil, c.start(ctx)
-		}),
-		OpWait: s.withContainer(func(ctx context.Context, c *container, _ Request) (any, error) { return c.wait(ctx) }),
+		OpInspect: s.withMade(func(ctx context.Context, made bench.Container) (any, error) { return made.Inspect(ctx) }),
+		OpStart:   s.withMade(func(ctx context.Context, made bench.Container) (any, error) { return nil, made.Start(ctx) }),
+		OpWait:    s.withContainer(func(ctx context.Context, c *container, _ Request) (any, error) { return c.wait(ctx) }),
 		OpAddress: s.withContainer(func(ctx context.Context, c *container, r Request) (any, error) {
-			return c.address(ctx, s.publishedPort(r.Port))
+			a, made, err := c.addresser()
+			if err != nil {
+				return nil, err
+			}
+			at, err := a.Address(ctx, made, s.publishedPort(r.Port))
+			return at.Port(), err // the client itself knows this machine's address
 		}),
 		OpPath: s.withContainer(func(ctx context.Context, c *container, r Request) (any, error) {
-			return c.path(ctx, s.publishedPort(r.Port))
+			a, made, err := c.addresser()
+			if err != nil {
+				return nil, err
+			}
+			return a.Path(ctx, made, s.publishedPort(r.Port))
 		}),
 	}
 }
@@ -64,6 +71,17 @@ func (s *session) withContainer(do func(context.Context, *container, Request) (a
 		}
 		return do(ctx, c, r)
 	}
+}
+
+// withMade is withContainer for operations of the engine's container alone.
+func (s *session) withMade(do func(context.Context, bench.Container) (any, error)) operation {
+	return s.withContainer(func(ctx context.Context, c *container, _ Request) (any, error) {
+		made, err := c.now()
+		if err != nil {
+			return nil, err
+		}
+		return do(ctx, made)
+	})
 }
 
 // handler serves the operations.

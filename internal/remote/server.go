@@ -159,28 +159,18 @@ func (s *sessionServer) authenticate(ctx context.Context, conn *tls.Conn) error 
 	case "":
 		a.Version, a.Proof = s.Version, s.Token.proof(server, binding)
 	case wrongToken:
-		wait(ctx, rejectDelay)
+		_ = bench.Sleep(ctx, rejectDelay) // less if the server ends
 	case wrongVersion:
 		a.Version = s.Version
 	}
-	if err := s.writeAnswer(conn, a); err != nil {
+	err = errors.Join(conn.SetDeadline(time.Now().Add(greetTime)), writeMessage(conn, a), conn.SetDeadline(time.Time{}))
+	if err != nil {
 		if a.Refused == "" {
 			<-s.sessions
 		}
 		return err
 	}
 	return reasonOf(a.Refused, h, s.Version)
-}
-
-// writeAnswer answers a greeting.
-func (*sessionServer) writeAnswer(conn *tls.Conn, a answer) error {
-	if err := conn.SetDeadline(time.Now().Add(greetTime)); err != nil {
-		return err
-	}
-	if err := writeMessage(conn, a); err != nil {
-		return err
-	}
-	return conn.SetDeadline(time.Time{})
 }
 
 // reasonOf describes a refusal for the log.
@@ -208,16 +198,6 @@ func (s *sessionServer) takeSession(ctx context.Context) bool {
 		return true
 	case <-ctx.Done():
 		return false
-	}
-}
-
-// wait returns after d, or when ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }
 

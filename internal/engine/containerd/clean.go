@@ -1,27 +1,25 @@
 package containerd
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"os"
 	"path"
 	"slices"
 	"strings"
+	"time"
 
+	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/snapshots"
+	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/engine/owned"
+	"github.com/tare-bench/tare/internal/kernel/cgroup"
 	"github.com/tare-bench/tare/internal/kernel/netdev"
-)
-
-// The kinds of what a dead run leaves.
-const (
-	kindContainer = "container" // with its task and snapshot
-	kindSnapshot  = "snapshot"  // of a container whose creation was cut off
-	kindImage     = "image"
-	kindGroup     = "cgroup" // of the run
+	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
 // labelFilter is a filter for the objects that carry tare's label.
@@ -72,12 +70,12 @@ func listContainers(ctx context.Context, s *server, add func(run, kind, id strin
 	known := map[string]bool{}
 	for _, c := range containers {
 		known[path.Join(c.Snapshotter, c.SnapshotKey)] = true
-		add(c.Labels[owned.Label], kindContainer, path.Join(c.Snapshotter, c.ID))
+		add(c.Labels[owned.Label], owned.KindContainer, path.Join(c.Snapshotter, c.ID))
 	}
 	for _, snapshotter := range s.snapshotters {
 		err := s.client.SnapshotService(snapshotter).Walk(ctx, func(_ context.Context, i snapshots.Info) error {
 			if id := path.Join(snapshotter, i.Name); !known[id] {
-				add(i.Labels[owned.Label], kindSnapshot, id)
+				add(i.Labels[owned.Label], owned.KindSnapshot, id)
 			}
 			return nil
 		}, labelFilter)
@@ -91,7 +89,7 @@ func listContainers(ctx context.Context, s *server, add func(run, kind, id strin
 func listImages(ctx context.Context, s *server, add func(run, kind, id string)) error {
 	images, err := s.client.ImageService().List(ctx, labelFilter)
 	for _, i := range images {
-		add(i.Labels[owned.Label], kindImage, i.Name)
+		add(i.Labels[owned.Label], owned.KindImage, i.Name)
 	}
 	return err
 }
@@ -99,7 +97,7 @@ func listImages(ctx context.Context, s *server, add func(run, kind, id string)) 
 func listGroups(_ context.Context, s *server, add func(run, kind, id string)) error {
 	groups, err := s.groups.List(groupsOf(""))
 	for _, g := range groups {
-		add(path.Base(g), kindGroup, g)
+		add(path.Base(g), owned.KindGroup, g)
 	}
 	return err
 }
@@ -121,74 +119,155 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	case l.Engine != e.cfg.Name:
 	case l.Kind == datadir.Kind:
 		err = e.data.RemoveLeftover(l)
-	case l.Kind == kindContainer && known:
-		err = e.removeContainerOf(ctx, s, l.Run, snapshotter, id)
-	case l.Kind == kindSnapshot && known:
-		err = e.removeSnapshotOf(ctx, s, l.Run, snapshotter, id)
-	case l.Kind == kindImage:
-		err = e.removeImageOf(ctx, s, l.Run, l.ID)
+	case l.Kind == owned.KindContainer && known:
+		err = e.run.RemoveLeft(l.Run, "container "+id, func() (map[string]string, error) {
+			c, err := s.client.ContainerService().Get(ctx, id)
+			return c.Labels, err
+		}, isNotFound, func() error { return e.erase(ctx, s, l.Run, id, snapshotter) })
+	case l.Kind == owned.KindSnapshot && known:
+		store := s.client.SnapshotService(snapshotter)
+		err = e.run.RemoveLeft(l.Run, "snapshot "+id, func() (map[string]string, error) {
+			i, err := store.Stat(ctx, id)
+			return i.Labels, err
+		}, isNotFound, func() error { return e.removed("snapshot "+id, store.Remove(ctx, id)) })
+	case l.Kind == owned.KindImage:
+		err = e.run.RemoveLeft(l.Run, "image "+l.ID, func() (map[string]string, error) {
+			i, err := s.client.ImageService().Get(ctx, l.ID)
+			return i.Labels, err
+		}, isNotFound, func() error { return e.removeImage(ctx, s, l.ID) })
 	case l.Kind == netdev.Kind:
 		err = netdev.RemoveLeftover(e.cfg.Name, l)
-	case l.Kind == kindGroup && l.ID == groupsOf(l.Run):
+	case l.Kind == owned.KindGroup && l.ID == groupsOf(l.Run):
 	default:
-		return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.cfg.Name, l.Kind, l.ID)
+		return e.run.NotLeftover(l)
 	}
 	return errors.Join(err, e.deleteNamespace(ctx, s), s.groups.Prune(groupsOf(l.Run)))
-}
-
-// removeContainerOf removes a container that carries the label of the run.
-func (e *Engine) removeContainerOf(ctx context.Context, s *server, run, snapshotter, id string) error {
-	c, err := s.client.ContainerService().Get(ctx, id)
-	if isNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return e.failed("find "+id, err)
-	}
-	if err := e.checkRunLabel(run, id, c.Labels); err != nil {
-		return err
-	}
-	return e.erase(ctx, s, run, id, snapshotter)
-}
-
-func (e *Engine) removeSnapshotOf(ctx context.Context, s *server, run, snapshotter, key string) error {
-	store := s.client.SnapshotService(snapshotter)
-	i, err := store.Stat(ctx, key)
-	if err == nil {
-		if err := e.checkRunLabel(run, key, i.Labels); err != nil {
-			return err
-		}
-		err = store.Remove(ctx, key)
-	}
-	if err != nil && !isNotFound(err) {
-		return e.failed("remove snapshot "+key, err)
-	}
-	return nil
-}
-
-func (e *Engine) removeImageOf(ctx context.Context, s *server, run, name string) error {
-	i, err := s.client.ImageService().Get(ctx, name)
-	if isNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return e.failed("find image "+name, err)
-	}
-	if err := e.checkRunLabel(run, name, i.Labels); err != nil {
-		return err
-	}
-	return e.removeImage(ctx, s, name)
-}
-
-// checkRunLabel returns an error unless the labels are those of the run.
-func (e *Engine) checkRunLabel(run, id string, labels map[string]string) error {
-	if labels[owned.Label] != run {
-		return fmt.Errorf("%s: %s is not of run %s", e.cfg.Name, id, run)
-	}
-	return nil
 }
 
 // RemoveData implements bench.DataHolder.
 func (e *Engine) RemoveData(_ context.Context, spec bench.Spec) error {
 	return e.data.RemoveNamed(spec)
+}
+
+// Time limits for removing a container that resists.
+const (
+	killLimit  = 5 * time.Second  // from SIGKILL to the report of the process's end
+	eraseLimit = 30 * time.Second // for all attempts to remove one container
+	eraseRetry = 50 * time.Millisecond
+)
+
+// errKill means that the regular way to kill a container did not end it in time.
+var errKill = errors.New("it was killed but has not ended")
+
+// erase removes a container of a run in any state, or the parts of it that exist. It retries while
+// containerd itself is cleaning up, as it does after a shim has died. It is not an error if nothing
+// exists.
+func (e *Engine) erase(ctx context.Context, s *server, run, id, snapshotter string) error {
+	ctx, cancel := context.WithTimeout(ctx, eraseLimit)
+	defer cancel()
+	for {
+		err := e.tryErase(ctx, s, run, id, snapshotter)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return e.failed("remove "+id, errors.Join(context.Cause(ctx), err))
+		case <-time.After(eraseRetry):
+		}
+	}
+}
+
+func (e *Engine) tryErase(ctx context.Context, s *server, run, id, snapshotter string) error {
+	c, err := s.client.LoadContainer(ctx, id)
+	if err == nil {
+		err = eraseContainer(ctx, c)
+	}
+	if err != nil && !isNotFound(err) {
+		return err
+	}
+	group := groupOf(run, id) // in which processes may be left
+	err = cmp.Or(s.groups.Kill(ctx, group), s.groups.Remove(ctx, group))
+	if err := errors.Join(err, endShims(id)); err != nil {
+		return err
+	}
+	if err := detach(id); err != nil {
+		return err
+	}
+	if err := s.client.SnapshotService(snapshotter).Remove(ctx, id); err != nil && !isNotFound(err) {
+		return err
+	}
+	return nil
+}
+
+// endShims kills the shims of a container that containerd has no record of: containerd started them
+// and died before it wrote that down.
+func endShims(id string) error {
+	all, err := proc.All("/")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, p := range all {
+		is := func() bool { return isShim(p.PID, id) }
+		if is() {
+			errs = append(errs, cgroup.KillProcess(p.PID, is))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// isShim reports whether a process is a shim of the container, by its command
+// line, "containerd-shim-NAME -namespace tare -id ID …".
+func isShim(pid int, id string) bool {
+	args := proc.Args(pid)
+	return args != nil && strings.HasPrefix(path.Base(args[0]), "containerd-shim-") &&
+		proc.ArgAfter(args, "-namespace") == namespace && proc.ArgAfter(args, "-id") == id
+}
+
+// detach unmounts the root of a container whose shim died before it unmounted it. Containerd does
+// the same, but only after it has reported the task as gone.
+func detach(id string) error {
+	mounts, err := proc.Mounts("/", 0)
+	if err != nil {
+		return err
+	}
+	for _, m := range mounts {
+		if !strings.HasSuffix(m.Point, path.Join("/", namespace, id, "rootfs")) {
+			continue
+		}
+		err := unix.Unmount(m.Point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) { // already unmounted
+			return &os.PathError{Op: "unmount", Path: m.Point, Err: err}
+		}
+	}
+	return nil
+}
+
+// eraseContainer removes a container that containerd has a record of.
+func eraseContainer(ctx context.Context, c containerd.Container) error {
+	task, err := c.Task(ctx, nil)
+	if err == nil {
+		err = eraseTask(ctx, task)
+	}
+	if err != nil && !isNotFound(err) {
+		return err
+	}
+	return c.Delete(ctx, containerd.WithSnapshotCleanup)
+}
+
+func eraseTask(ctx context.Context, task containerd.Task) error {
+	status, err := task.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if status.Status == containerd.Paused { // what is frozen cannot die
+		if err := task.Resume(ctx); err != nil {
+			return err
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, killLimit)
+	defer cancel()
+	_, err = task.Delete(limited, containerd.WithProcessKill)
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -38,9 +39,10 @@ type container struct {
 	exit      bench.Exit
 	waitErr   error
 
+	paused atomic.Bool // Pause may have stopped the processes
+
 	mu       sync.Mutex // guards what follows
 	applied  *bench.Applied
-	paused   bool
 	removing bool // Remove was called; the next call cleans up whatever is left
 	removed  bool
 }
@@ -149,11 +151,10 @@ func (c *container) end(ctx context.Context) error {
 		return c.waitErr
 	default:
 	}
-	if c.paused { // a frozen process cannot die
-		if err := c.task.Resume(ctx); err != nil {
+	if c.paused.Load() { // a frozen process cannot die
+		if err := c.resume(ctx); err != nil {
 			return err
 		}
-		c.paused = false
 	}
 	if err := c.task.Kill(ctx, syscall.SIGKILL); err != nil && !isNotFound(err) {
 		return err
@@ -172,8 +173,5 @@ func (c *container) end(ctx context.Context) error {
 
 // failed adds to an error which call failed for this container; nil stays nil.
 func (c *container) failed(call string, err error) error {
-	if err == nil {
-		return nil
-	}
 	return c.engine.failed(call+" "+c.id, err)
 }

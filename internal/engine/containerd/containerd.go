@@ -152,10 +152,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 		e.images.Forget(i.key) // the next one loads it again
 		return e.failed("find image "+i.image.Name(), err)
 	}
-	if err := e.data.Prepare(spec); err != nil {
-		return e.failed("prepare", err)
-	}
-	return nil
+	return e.failed("prepare", e.data.Prepare(spec))
 }
 
 // Close removes the images that Prepare loaded, and also tare's namespace if no other run has

@@ -3,17 +3,13 @@ package containerd
 import (
 	"context"
 	"errors"
-	"time"
 
 	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/snapshots"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/owned"
 )
-
-// createGrace is how long Create still waits for containerd's answers after its context has ended. Create
-// then removes what containerd may have made.
-const createGrace = 3 * time.Second
 
 // Create makes the container and its task: a snapshot, a record, a shim, and
 // the process that waits for Start.
@@ -46,7 +42,7 @@ func (c *container) create(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	longer, done := withGrace(ctx)
+	longer, done := owned.WithGrace(ctx)
 	defer done()
 	err := c.assemble(ctx, longer)
 	if ctx.Err() != nil {
@@ -56,16 +52,9 @@ func (c *container) create(ctx context.Context) error {
 		c.watch()
 		return nil
 	}
-	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
+	clean, cancel := owned.CleanUp(ctx)
 	defer cancel()
 	return errors.Join(err, c.discard(clean))
-}
-
-// withGrace returns a context that ends when ctx has ended for the time grace.
-func withGrace(ctx context.Context) (longer context.Context, done func()) {
-	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(createGrace, cancel) })
-	return longer, func() { stop(); cancel() }
 }
 
 // assemble makes the parts of a container one after another. Its calls use the context longer; no

@@ -78,14 +78,16 @@ func (e *Engine) load(ctx context.Context, s *server, ref string) (containerd.Im
 	if err != nil {
 		return nil, e.failed("import image "+img.Ref(), err)
 	}
+	return got, e.failed("import image "+img.Ref(), checkDigest(ctx, got, img.Digest()))
+}
+
+// checkDigest checks what containerd has stored.
+func checkDigest(ctx context.Context, got containerd.Image, digest string) error {
 	config, err := got.Config(ctx)
-	if err == nil && config.Digest.String() != img.Digest() {
-		err = fmt.Errorf("containerd stored it as %s, not as %s", config.Digest, img.Digest())
+	if err == nil && config.Digest.String() != digest {
+		err = fmt.Errorf("containerd stored it as %s, not as %s", config.Digest, digest)
 	}
-	if err != nil {
-		return nil, e.failed("import image "+img.Ref(), err)
-	}
-	return got, nil
+	return err
 }
 
 // importUserImage copies an image from the namespace of the user's own tools. Containerd stores the content
@@ -169,14 +171,7 @@ func (e *Engine) LoadImage(ctx context.Context, archive io.Reader, name, digest 
 	if err != nil {
 		return e.failed("find image "+name, err)
 	}
-	config, err := got.Config(ctx)
-	if err == nil && config.Digest.String() != digest {
-		err = fmt.Errorf("containerd stored it as %s, not as %s", config.Digest, digest)
-	}
-	if err != nil {
-		return e.failed("import image "+name, err)
-	}
-	return nil
+	return e.failed("import image "+name, checkDigest(ctx, got, digest))
 }
 
 // nameOf is the name in tare's namespace for the image with a digest.
@@ -250,9 +245,13 @@ func (e *Engine) readProcess(ctx context.Context, s *server, i *unpacked) error 
 // removeImage removes an image, and waits until containerd has deleted the content that is no
 // longer needed.
 func (e *Engine) removeImage(ctx context.Context, s *server, name string) error {
-	err := s.client.ImageService().Delete(ctx, name, images.SynchronousDelete())
-	if err != nil && !isNotFound(err) {
-		return e.failed("remove image "+name, err)
+	return e.removed("image "+name, s.client.ImageService().Delete(ctx, name, images.SynchronousDelete()))
+}
+
+// removed is the error of a removal. It is not an error if the object was gone.
+func (e *Engine) removed(object string, err error) error {
+	if err == nil || isNotFound(err) {
+		return nil
 	}
-	return nil
+	return e.failed("remove "+object, err)
 }

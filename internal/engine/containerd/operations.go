@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/netip"
 	"syscall"
 
 	containerd "github.com/containerd/containerd/v2/client"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/owned"
+	"github.com/tare-bench/tare/internal/kernel/netdev"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
 )
 
 // containerOf returns a container of this engine.
@@ -43,42 +47,39 @@ func (e *Engine) Pid(_ context.Context, c bench.Container) (int, error) {
 	return int(own.task.Pid()), nil
 }
 
-// Pause freezes the container's processes.
-func (e *Engine) Pause(ctx context.Context, c bench.Container) error {
+// call makes one call about a container's task.
+func (e *Engine) call(ctx context.Context, c bench.Container, name string, do func(own *container) error) error {
 	own, err := e.containerOf(c)
 	if err != nil {
 		return err
 	}
-	own.setPaused(true) // also if the answer is lost
-	return own.failed("pause", bench.Because(ctx, own.task.Pause(ctx)))
+	return own.failed(name, bench.Because(ctx, do(own)))
+}
+
+// Pause freezes the container's processes.
+func (e *Engine) Pause(ctx context.Context, c bench.Container) error {
+	return e.call(ctx, c, "pause", func(own *container) error {
+		own.paused.Store(true) // also if the answer is lost
+		return own.task.Pause(ctx)
+	})
 }
 
 // Resume thaws the container's processes.
 func (e *Engine) Resume(ctx context.Context, c bench.Container) error {
-	own, err := e.containerOf(c)
-	if err != nil {
-		return err
-	}
-	err = bench.Because(ctx, own.task.Resume(ctx))
-	if err == nil {
-		own.setPaused(false)
-	}
-	return own.failed("resume", err)
+	return e.call(ctx, c, "resume", func(own *container) error { return own.resume(ctx) })
 }
 
-func (c *container) setPaused(paused bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.paused = paused
+func (c *container) resume(ctx context.Context) error {
+	err := c.task.Resume(ctx)
+	if err == nil {
+		c.paused.Store(false)
+	}
+	return err
 }
 
 // Signal sends a signal to the container's first process.
 func (e *Engine) Signal(ctx context.Context, c bench.Container, s syscall.Signal) error {
-	own, err := e.containerOf(c)
-	if err != nil {
-		return err
-	}
-	return own.failed("signal", bench.Because(ctx, own.task.Kill(ctx, s)))
+	return e.call(ctx, c, "signal", func(own *container) error { return own.task.Kill(ctx, s) })
 }
 
 // Exec creates one more process, starts it, waits for it and deletes it.
@@ -128,8 +129,26 @@ func deleteProcess(ctx context.Context, p containerd.Process) error {
 		_, err := p.Delete(ctx)
 		return err
 	}
-	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
+	clean, cancel := owned.CleanUp(ctx)
 	defer cancel()
 	_, err := p.Delete(clean, containerd.WithProcessKill)
 	return err
+}
+
+// Address implements bench.Addresser.
+func (e *Engine) Address(_ context.Context, c bench.Container, p bench.Port) (netip.AddrPort, error) {
+	own, err := e.containerOf(c)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	return netdev.Address(own.spec, own.address, p)
+}
+
+// Path implements bench.Addresser.
+func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]string, error) {
+	own, err := e.containerOf(c)
+	if err != nil {
+		return nil, err
+	}
+	return netpath.PathTo(ctx, e, c, p, own.spec.Reach)
 }

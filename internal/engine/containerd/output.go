@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/stdstream"
 )
 
 // An output is how a process prints: two FIFOs, into which the shim copies. They are opened before
@@ -58,22 +59,13 @@ func (o *output) copy(stdout, stderr io.Writer) {
 		var both sync.WaitGroup
 		stdout, stderr = bench.Outputs(stdout, stderr)
 		for i, w := range [2]io.Writer{stdout, stderr} {
-			both.Go(func() { drain(w, o.files[i]) })
+			both.Go(func() { stdstream.Drain(w, o.files[i]) })
 		}
 		go func() {
 			both.Wait()
 			close(o.copied)
 		}()
 	})
-}
-
-func drain(w io.Writer, r io.Reader) {
-	if w == nil {
-		w = io.Discard
-	}
-	if _, err := io.Copy(w, r); err != nil {
-		_, _ = io.Copy(io.Discard, r) // there is no reader for this error
-	}
 }
 
 // wait returns when all output has been copied.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os/exec"
 	"time"
 
 	"github.com/containerd/containerd/v2/defaults"
@@ -64,12 +63,8 @@ func (d daemon) runtimeFacts(ctx context.Context, r runtime) []bench.Label {
 func versionOf(ctx context.Context, binary string) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, "--version")
-	cmd.WaitDelay = time.Second
-	out := stdstream.First{Limit: 200}
-	cmd.Stdout = &out
-	_ = cmd.Run() // only the printed text matters
-	line, _, _ := bytes.Cut(out.Text, []byte("\n"))
+	text, _ := stdstream.Run(ctx, 200, binary, "--version") // only the printed text matters
+	line, _, _ := bytes.Cut(text, []byte("\n"))
 	words := bytes.Fields(line)
 	if len(words) < 3 || string(words[1]) != "version" {
 		return ""

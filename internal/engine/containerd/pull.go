@@ -39,10 +39,7 @@ func (e *Engine) Pull(ctx context.Context, spec bench.Spec) error {
 	err = e.images.Pull(ctx, spec.Image,
 		func() error { return bench.Because(ctx, e.pull(ctx, s, spec)) },
 		func(ctx context.Context) error { return errors.Join(e.Evict(ctx, spec), s.collect(ctx)) })
-	if err != nil {
-		return e.failed("pull "+spec.Image, err)
-	}
-	return nil
+	return e.failed("pull "+spec.Image, err)
 }
 
 func (e *Engine) pull(ctx context.Context, s *server, spec bench.Spec) error {

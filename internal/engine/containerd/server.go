@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	containerd "github.com/containerd/containerd/v2/client"
@@ -26,6 +25,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
 	"github.com/tare-bench/tare/internal/kernel/proc"
+	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
 // client is the client library's client.
@@ -100,21 +100,16 @@ func (e *Engine) findDaemon(ctx context.Context) (daemon, error) {
 		return daemon{}, fmt.Errorf("%w: %s %s: %w", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...), err)
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", e.cfg.Address)
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		return unsupported(err, "needs permission for %s: run tare with sudo", e.cfg.Address)
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return unsupported(err,
-			"is not running at %s: install it, and start it with `systemctl start containerd` or `containerd`", e.cfg.Address)
-	case err != nil:
-		return daemon{}, e.failed("connect to "+e.cfg.Address, bench.Because(ctx, err))
+	if err != nil {
+		return daemon{}, e.run.Unreachable(bench.Because(ctx, err), e.cfg.Address, "run tare with sudo",
+			"install it, and start it with `systemctl start containerd` or `containerd`")
 	}
 	defer func() { _ = conn.Close() }() // nothing was written
 	if os.Geteuid() != 0 {
 		return unsupported(fs.ErrPermission, "makes mounts and control groups only for root: run tare with sudo")
 	}
 	d := daemon{pid: proc.Peer(conn)}
-	if !d.isVisible() {
+	if !readback.SameNumbers(d.pid) {
 		return unsupported(errors.New("the processes of its containers are not visible from here"),
 			"at %s runs in another PID namespace: run tare in that namespace", e.cfg.Address)
 	}
@@ -139,21 +134,6 @@ func snapshotters(ctx context.Context, c *client) ([]string, error) {
 
 // A daemon is the process of a containerd.
 type daemon struct{ pid int }
-
-// isVisible reports whether the daemon is visible from here and shares tare's PID namespace, so that a
-// process has the same number for both.
-func (d daemon) isVisible() bool {
-	text, err := proc.ReadFile(d.file("status"), 64<<10)
-	if d.pid == 0 || err != nil {
-		return false
-	}
-	for line := range bytes.Lines(text) {
-		if numbers, ok := bytes.CutPrefix(line, []byte("NSpid:")); ok {
-			return len(bytes.Fields(numbers)) == 1
-		}
-	}
-	return false
-}
 
 func (d daemon) file(name string) string {
 	return filepath.Join("/proc", strconv.Itoa(d.pid), name)

@@ -2,19 +2,12 @@ package cri
 
 import (
 	"context"
-	"fmt"
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/engine/owned"
-)
-
-// The kinds of what a dead run leaves.
-const (
-	kindSandbox = "sandbox"
-	kindImage   = "image"
 )
 
 // Leftovers lists the pods with the label of a dead run (its containers are in them), then the
@@ -30,7 +23,7 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	}
 	left := &owned.Leftovers{Engine: e.cfg.Name, IsDead: dead}
 	for _, p := range pods.Items {
-		left.Add(p.Labels[owned.Label], kindSandbox, p.Id)
+		left.Add(p.Labels[owned.Label], owned.KindSandbox, p.Id)
 	}
 	if err := e.leftoverImages(ctx, s, left.Add); err != nil {
 		return nil, err
@@ -48,7 +41,7 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 		return nil, e.failed(ctx, "list images", err)
 	}
 	for _, i := range images {
-		left.Add(i.Labels[owned.Label], kindImage, i.Name)
+		left.Add(i.Labels[owned.Label], owned.KindImage, i.Name)
 	}
 	return left.Found, nil
 }
@@ -61,33 +54,24 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	}
 	switch {
 	case l.Engine != e.cfg.Name || bench.ValidRunID(l.Run) != nil:
-	case l.Kind == kindImage && bench.PulledBy(l.ID) != "":
+	case l.Kind == owned.KindImage && bench.PulledBy(l.ID) != "":
 		if bench.PulledBy(l.ID) == l.Run {
 			return e.evict(ctx, s, l.ID)
 		}
-	case l.Kind == kindImage && s.store != nil:
+	case l.Kind == owned.KindImage && s.store != nil:
 		return e.removeImage(ctx, s, l.Run, l.ID)
 	case l.Kind == datadir.Kind:
 		return e.data.RemoveLeftover(l)
-	case l.Kind == kindSandbox:
-		return e.removePodOf(ctx, s, l.Run, l.ID)
+	case l.Kind == owned.KindSandbox:
+		return e.run.RemoveLeft(l.Run, "sandbox "+l.ID, func() (map[string]string, error) {
+			answer, err := s.PodSandboxStatus(ctx, &cri.PodSandboxStatusRequest{PodSandboxId: l.ID})
+			if err != nil && !isNotFound(err) {
+				err = serverError(ctx, err)
+			}
+			return answer.GetStatus().GetLabels(), err
+		}, isNotFound, func() error { return e.removePod(ctx, s, l.ID) })
 	}
-	return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.cfg.Name, l.Kind, l.ID)
-}
-
-// removePodOf removes a pod that carries the label of the run.
-func (e *Engine) removePodOf(ctx context.Context, s *server, run, id string) error {
-	answer, err := s.PodSandboxStatus(ctx, &cri.PodSandboxStatusRequest{PodSandboxId: id})
-	if isNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return e.failed(ctx, "inspect sandbox "+id, err)
-	}
-	if answer.GetStatus().GetLabels()[owned.Label] != run {
-		return fmt.Errorf("%s: sandbox %s is not of run %s", e.cfg.Name, id, run)
-	}
-	return e.removePod(ctx, s, id)
+	return e.run.NotLeftover(l)
 }
 
 // RemoveData implements bench.DataHolder.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/datadir"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/engine/stdstream"
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
@@ -53,10 +54,8 @@ func (c *container) Attach(_ context.Context, stdout, stderr io.Writer) error {
 }
 
 func (c *container) Start(ctx context.Context) error {
-	if _, err := c.pod.server.StartContainer(ctx, &cri.StartContainerRequest{ContainerId: c.id}); err != nil {
-		return c.failed(ctx, "start", err)
-	}
-	return nil
+	_, err := c.pod.server.StartContainer(ctx, &cri.StartContainerRequest{ContainerId: c.id})
+	return c.failed(ctx, "start", err)
 }
 
 // Wait polls the container's state until it has exited. CRI has no call that waits. Its stream of
@@ -151,12 +150,12 @@ func (c *container) drain(ctx context.Context) error {
 }
 
 // Stop stops the container with CRI's own call.
-func (e *Engine) Stop(ctx context.Context, c bench.Container, createGrace time.Duration) error {
+func (e *Engine) Stop(ctx context.Context, c bench.Container, grace time.Duration) error {
 	own, err := e.containerOf(c)
 	if err != nil {
 		return err
 	}
-	timeout := int64(math.Ceil(createGrace.Seconds()))
+	timeout := int64(math.Ceil(grace.Seconds()))
 	if _, err := own.pod.server.StopContainer(ctx,
 		&cri.StopContainerRequest{ContainerId: own.id, Timeout: timeout}); err != nil {
 		return own.failed(ctx, "stop", err)
@@ -244,7 +243,7 @@ func (c *container) release() error {
 // removeByName removes every container with this name, after a call that failed or was answered too
 // late.
 func (c *container) removeByName(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
+	ctx, cancel := owned.CleanUp(ctx)
 	defer cancel()
 	found, err := c.pod.server.ListContainers(ctx, &cri.ListContainersRequest{
 		Filter: &cri.ContainerFilter{PodSandboxId: c.pod.id, LabelSelector: map[string]string{labelName: c.name}},

@@ -1,6 +1,7 @@
 package cri
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,15 +22,15 @@ import (
 
 // check reports the parts of spec that this server does not support.
 func (e *Engine) check(ctx context.Context, s *server, spec bench.Spec) error {
-	refuse := func(format string, args ...any) error {
-		return fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
-	}
+	refuse := e.run.Unsupported
 	snapshotter, runtime := s.config.Containerd.Snapshotter, e.handlerOf(spec)
 	if spec.Network == "none" {
 		return refuse("network none: a pod always has the network of the server's CNI configuration or the host's: " +
 			"use bridge or host")
 	}
-	if err := bench.CheckNetwork(spec, "", "host", "bridge"); err != nil {
+	err := cmp.Or(bench.CheckNetwork(spec, "", "host", "bridge"), datadir.Check(spec),
+		datadir.CheckMounts(spec, "bind"), seccomp.Check(spec.Security))
+	if err != nil {
 		return fmt.Errorf("%s: %w", e.cfg.Name, err)
 	}
 	switch {
@@ -39,8 +40,6 @@ func (e *Engine) check(ctx context.Context, s *server, spec bench.Spec) error {
 	case spec.Reach == bench.ReachPublished && !s.portmap:
 		return refuse("network published: the server's CNI configuration has no plugin portmap: add {\"type\": " +
 			"\"portmap\", \"capabilities\": {\"portMappings\": true}} to its plugins, or use --network bridge")
-	case datadir.Check(spec) != nil:
-		return fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
 	case spec.Storage == "layer" && !image.IsOwn(spec.Image):
 		return refuse("storage layer: CRI cannot make the directory %s in a container of image %q: use bind",
 			bench.DataDir, spec.Image)
@@ -52,20 +51,17 @@ func (e *Engine) check(ctx context.Context, s *server, spec bench.Spec) error {
 	case spec.Snapshotter != "" && spec.Snapshotter != snapshotter:
 		return refuse("snapshotter %q: CRI always uses the one in the server's configuration, %q: leave it out",
 			spec.Snapshotter, snapshotter)
-	case seccomp.Check(spec.Security) != nil:
-		return fmt.Errorf("%s: %w", e.cfg.Name, seccomp.Check(spec.Security))
 	case spec.Security.UserNS:
 		return refuse("user namespaces: tare does not support them with CRI: use engine runc, crun or podman")
 	case spec.Limits.Pids > 0 && !unified():
 		return refuse("limit of pids: CRI has none with cgroup version 1: leave it out, or boot with cgroup version 2")
 	}
-	for _, m := range spec.Mounts {
-		if m.Type != "bind" {
-			return refuse("mount of type %q at %s: CRI has no other mounts than bind", m.Type, m.Target)
-		}
-	}
 	if spec.Security.Privileged {
-		return e.checkPrivileged(ctx, s)
+		pid, err := e.daemon(ctx, s)
+		if err != nil {
+			return err
+		}
+		return e.run.CheckPrivileged(pid)
 	}
 	return nil
 }
@@ -84,7 +80,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	}
 	c, err := p.create(ctx)
 	if err != nil {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
+		clean, cancel := owned.CleanUp(ctx)
 		defer cancel()
 		return nil, errors.Join(err, p.Remove(clean))
 	}

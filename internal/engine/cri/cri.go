@@ -170,19 +170,26 @@ func (e *Engine) Close(ctx context.Context) error {
 	return err
 }
 
-// failed adds to an error which call of this engine failed. If the context has ended, that is the
-// cause. The server's message is cut to a readable length.
+// failed adds to an error which call of this engine failed.
 func (e *Engine) failed(ctx context.Context, call string, err error) error {
+	return e.run.CallError(call, serverError(ctx, err))
+}
+
+// serverError is a server's error; nil stays nil. If the context has ended, that is the cause. The server's message is
+// cut to a readable length.
+func serverError(ctx context.Context, err error) error {
 	answer, ok := status.FromError(err)
 	switch {
+	case err == nil:
+		return nil
 	case ctx.Err() != nil:
-		err = context.Cause(ctx)
+		return context.Cause(ctx)
 	case ok && answer.Code() == codes.DeadlineExceeded: // the server noticed the deadline first
-		err = context.DeadlineExceeded
+		return context.DeadlineExceeded
 	case ok:
-		err = fmt.Errorf("%s: %.1000q", answer.Code(), answer.Message())
+		return fmt.Errorf("%s: %.1000q", answer.Code(), answer.Message())
 	}
-	return fmt.Errorf("%s: %s: %w", e.cfg.Name, call, err)
+	return err
 }
 
 // isNotFound reports whether the server says that there is no such object.

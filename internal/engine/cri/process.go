@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
+
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
 	"github.com/tare-bench/tare/internal/kernel/proc"
 	"github.com/tare-bench/tare/internal/kernel/readback"
 )
@@ -66,17 +70,71 @@ func inCgroupNamed(pid int, id string) bool {
 	return err == nil && readback.InGroupOf(h, pid, id)
 }
 
-// checkPrivileged refuses a privileged container if the server itself lacks a capability, as it
-// does inside another container. The server would create such a container and then fail to start
-// it. If the server's process cannot be inspected, it is assumed to have all capabilities.
-func (e *Engine) checkPrivileged(ctx context.Context, s *server) error {
-	pid, err := e.daemon(ctx, s)
+// portsOf are a Spec's ports as a pod publishes them. CRI requires the host's port, so if the Spec
+// names none, portsOf chooses one that is free now.
+func portsOf(spec bench.Spec) ([]*cri.PortMapping, error) {
+	if spec.Reach != bench.ReachPublished {
+		return nil, nil
+	}
+	var all []*cri.PortMapping
+	for _, p := range spec.Ports {
+		m := &cri.PortMapping{ContainerPort: int32(p.Container), HostPort: int32(p.Host), HostIp: p.OnHost().String()}
+		if p.Protocol == "udp" {
+			m.Protocol = cri.Protocol_UDP
+		}
+		if m.HostPort == 0 {
+			port, err := netpath.FreePort(p.OnHost(), p.Protocol)
+			if err != nil {
+				return nil, err
+			}
+			m.HostPort = int32(port)
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// Address asks the server for the pod's address. The host's ports are those that the pod was made
+// with.
+func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (netip.AddrPort, error) {
+	own, err := e.containerOf(c)
 	if err != nil {
-		return err
+		return netip.AddrPort{}, err
 	}
-	if lacks, err := readback.Unavailable(pid); err == nil && lacks != 0 {
-		return fmt.Errorf("%w: %s: privileged: the server itself lacks %v: run it with all capabilities",
-			bench.ErrUnsupported, e.cfg.Name, lacks)
+	spec := own.pod.spec
+	switch {
+	case spec.Network != "bridge":
+		return bench.OnLoopback(p.Container), nil
+	case spec.Reach == bench.ReachPublished:
+		return own.pod.published(p)
 	}
-	return nil
+	answer, err := own.pod.server.PodSandboxStatus(ctx, &cri.PodSandboxStatusRequest{PodSandboxId: own.pod.id})
+	if err != nil {
+		return netip.AddrPort{}, e.failed(ctx, "inspect sandbox "+own.pod.id, err)
+	}
+	address, err := netip.ParseAddr(answer.GetStatus().GetNetwork().GetIp())
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("%w: %s: the pod has no address", bench.ErrUnsupported, e.cfg.Name)
+	}
+	return netip.AddrPortFrom(address, p.Container), nil
+}
+
+// published returns the host's address and port for a port inside the pod.
+func (p *pod) published(port bench.Port) (netip.AddrPort, error) {
+	for _, m := range p.config.PortMappings {
+		if m.ContainerPort == int32(port.Container) && (m.Protocol == cri.Protocol_UDP) == (port.Protocol == "udp") {
+			return netip.AddrPortFrom(port.OnHost(), uint16(m.HostPort)), nil
+		}
+	}
+	return netip.AddrPort{}, fmt.Errorf("%w: %s: port %d/%s was not published", bench.ErrUnsupported, p.engine.cfg.Name,
+		port.Container, port.Protocol)
+}
+
+// Path reads the path to the port from the kernel.
+func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]string, error) {
+	own, err := e.containerOf(c)
+	if err != nil {
+		return nil, err
+	}
+	return netpath.PathTo(ctx, e, c, p, own.pod.spec.Reach)
 }

@@ -6,17 +6,13 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
-
-// createGrace is how long tare still waits for a call that makes something after its context has ended.
-// It then removes what the server may have made.
-const createGrace = 3 * time.Second
 
 // labelName is a label by which tare finds the object of a call whose answer never came.
 const labelName = "tare.name"
@@ -55,7 +51,7 @@ func (e *Engine) pod(ctx context.Context, spec bench.Spec) (*pod, error) {
 	if p.config.PortMappings, err = portsOf(spec); err != nil {
 		return nil, e.failed(ctx, "choose a port of the host", err)
 	}
-	longer, stop := withGrace(ctx)
+	longer, stop := owned.WithGrace(ctx)
 	defer stop()
 	if ctx.Err() != nil {
 		return nil, e.failed(ctx, "run sandbox "+p.name, ctx.Err())
@@ -66,15 +62,6 @@ func (e *Engine) pod(ctx context.Context, spec bench.Spec) (*pod, error) {
 		return p, nil
 	}
 	return nil, errors.Join(e.failed(ctx, "run sandbox "+p.name, orMissing(err)), p.removeByName(ctx))
-}
-
-// withGrace returns a context that ends when ctx has ended for the time grace. The server may still
-// make the object of a call that is cut off, so the call goes on for a while, to learn what must be
-// removed.
-func withGrace(ctx context.Context) (context.Context, context.CancelFunc) {
-	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(createGrace, cancel) })
-	return longer, func() { stop(); cancel() }
 }
 
 // orMissing returns err or, if it is nil, an error that says that the answer has no ID.
@@ -88,7 +75,7 @@ func orMissing(err error) error {
 // removeByName removes every sandbox with the pod's name, after a call that failed or was answered too
 // late.
 func (p *pod) removeByName(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
+	ctx, cancel := owned.CleanUp(ctx)
 	defer cancel()
 	found, err := p.server.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{
 		Filter: &cri.PodSandboxFilter{LabelSelector: map[string]string{labelName: p.name}},
@@ -120,7 +107,7 @@ func (p *pod) create(ctx context.Context) (*container, error) {
 	if ctx.Err() != nil {
 		return nil, p.engine.failed(ctx, "create "+c.name, ctx.Err())
 	}
-	longer, stop := withGrace(ctx)
+	longer, stop := owned.WithGrace(ctx)
 	defer stop()
 	if p.spec.Security.Seccomp == bench.SeccompDocker {
 		if err := seccomp.Write(p.engine.profile()); err != nil {

@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	containerd "github.com/containerd/containerd/v2/client"
@@ -122,18 +120,11 @@ func (e *Engine) socket() (string, error) {
 // reach distinguishes a missing server from one that does not answer. gRPC has one code for both.
 func (e *Engine) reach(ctx context.Context, socket string) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
-	switch {
-	case err == nil:
+	if err == nil {
 		return conn.Close()
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: %s: no permission to use %s: run tare with sudo: %w", bench.ErrUnsupported, e.cfg.Name,
-			socket, err)
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w: %s: no CRI server runs at %s: start it, for example with `systemctl start containerd` "+
-			"or `containerd`: %w",
-			bench.ErrUnsupported, e.cfg.Name, socket, err)
 	}
-	return e.failed(ctx, "connect to "+socket, err)
+	return e.run.Unreachable(serverError(ctx, err), socket, "run tare with sudo",
+		"start a CRI server there, for example with `systemctl start containerd` or `containerd`")
 }
 
 // describe asks the server for its version and set-up.

@@ -11,7 +11,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -261,6 +263,17 @@ func Check(spec bench.Spec) error {
 		return fmt.Errorf("%w: data name %.40q: use lower-case letters, digits and -, a letter first, at most %d "+
 			"characters",
 			bench.ErrUnsupported, spec.DataName, maxName)
+	}
+	return nil
+}
+
+// CheckMounts refuses mounts of other types. The error wraps bench.ErrUnsupported.
+func CheckMounts(spec bench.Spec, types ...string) error {
+	for _, m := range spec.Mounts {
+		if !slices.Contains(types, m.Type) {
+			return fmt.Errorf("%w: mount of type %q at %s: use %s", bench.ErrUnsupported, m.Type, m.Target,
+				strings.Join(types, " or "))
+		}
 	}
 	return nil
 }

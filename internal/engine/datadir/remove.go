@@ -33,34 +33,42 @@ func (k *Manager) RemoveNamed(spec bench.Spec) error {
 }
 
 func (d *Dir) remove() error {
-	if err := removeTree(d.Path); err != nil {
+	if err := RemoveTree(d.Path); err != nil {
 		return err
 	}
 	return removeFile(d.record)
 }
 
-// removeTree deletes a directory. It refuses if something is mounted below it, because it would
+// RemoveTree deletes a directory. It refuses if something is mounted below it, because it would
 // delete the files of that mount.
-func removeTree(dir string) error {
-	parent, err := filepath.EvalSymlinks(filepath.Dir(dir)) // the kernel names mounts by their real paths
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+func RemoveTree(dir string) error {
+	points, err := MountsBelow(dir)
 	if err != nil {
 		return err
+	}
+	if len(points) > 0 {
+		return fmt.Errorf("remove %s: a file system is mounted at %s: unmount it and run 'tare clean'", dir, points[0])
+	}
+	return os.RemoveAll(dir)
+}
+
+// MountsBelow lists the mount points at or below a directory, in the order of mounting.
+func MountsBelow(dir string) (points []string, err error) {
+	parent, err := filepath.EvalSymlinks(filepath.Dir(dir)) // the kernel names mounts by their real paths
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	dir = filepath.Join(parent, filepath.Base(dir))
 	mounts, err := proc.Mounts("/", 0)
-	if err != nil {
-		return err
-	}
 	for _, m := range mounts {
 		if m.Point == dir || strings.HasPrefix(m.Point, dir+"/") {
-			return fmt.Errorf("remove %s: a file system is mounted at %s: unmount it and run 'tare clean'", dir,
-				m.Point)
+			points = append(points, m.Point)
 		}
 	}
-	return os.RemoveAll(dir)
+	return points, err
 }
 
 // removeFile removes a file, a link or an empty directory, if it exists.

@@ -1,9 +1,9 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/moby/moby/client"
@@ -14,52 +14,34 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/netdev"
 )
 
-// The kinds of what a dead run leaves.
-const (
-	kindContainer = "container"
-	kindNetwork   = "network"
-	kindImage     = "image"
-	kindVolume    = "volume"
-)
-
 // Leftovers lists the containers, networks and volumes with the label of a dead run, the interfaces
 // that its networks use, the images under its name, and the directories of its data.
 func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
 	if err := e.reach(ctx); err != nil {
 		return nil, err
 	}
-	containers, err := e.client.ContainerList(ctx, client.ContainerListOptions{
-		All: true, Filters: client.Filters{}.Add("label", owned.Label),
-	})
-	if err != nil {
-		return nil, e.failed("list containers", err)
-	}
-	networks, err := e.client.NetworkList(ctx,
-		client.NetworkListOptions{Filters: client.Filters{}.Add("label", owned.Label)})
-	if err != nil {
-		return nil, e.failed("list networks", err)
-	}
-	volumes, err := e.client.VolumeList(ctx, client.VolumeListOptions{Filters: client.Filters{}.Add("label", owned.Label)})
-	if err != nil {
-		return nil, e.failed("list volumes", err)
-	}
-	images, err := e.client.ImageList(ctx, client.ImageListOptions{})
-	if err != nil {
-		return nil, e.failed("list images", err)
+	ours := client.Filters{}.Add("label", owned.Label)
+	containers, err1 := e.client.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: ours})
+	networks, err2 := e.client.NetworkList(ctx, client.NetworkListOptions{Filters: ours})
+	volumes, err3 := e.client.VolumeList(ctx, client.VolumeListOptions{Filters: ours})
+	images, err4 := e.client.ImageList(ctx, client.ImageListOptions{})
+	if err := cmp.Or(e.failed("list containers", err1), e.failed("list networks", err2), e.failed("list volumes", err3),
+		e.failed("list images", err4)); err != nil {
+		return nil, err
 	}
 	left := owned.Leftovers{Engine: e.cfg.Name, IsDead: dead}
 	for _, c := range containers.Items {
-		left.Add(c.Labels[owned.Label], kindContainer, c.ID)
+		left.Add(c.Labels[owned.Label], owned.KindContainer, c.ID)
 	}
 	for _, n := range networks.Items {
-		left.Add(n.Labels[owned.Label], kindNetwork, n.ID)
+		left.Add(n.Labels[owned.Label], owned.KindNetwork, n.ID)
 	}
 	for _, v := range volumes.Items {
-		left.Add(v.Labels[owned.Label], kindVolume, v.Name)
+		left.Add(v.Labels[owned.Label], owned.KindVolume, v.Name)
 	}
 	for _, image := range images.Items {
 		for _, tag := range image.RepoTags {
-			left.Add(owned.RunOf(tag), kindImage, tag)
+			left.Add(owned.RunOf(tag), owned.KindImage, tag)
 		}
 	}
 	devices, err := netdev.Leftovers(driver, e.cfg.Name, dead) // the interfaces of these networks
@@ -74,67 +56,50 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	}
 	switch {
 	case l.Engine != e.cfg.Name || bench.ValidRunID(l.Run) != nil:
-	case l.Kind == kindImage && owned.RunOf(l.ID) == l.Run:
+	case l.Kind == owned.KindImage && owned.RunOf(l.ID) == l.Run:
 		return e.removeImage(ctx, l.ID)
-	case l.Kind == kindContainer:
+	case l.Kind == owned.KindContainer:
 		return e.removeOf(ctx, l.Run, l.ID)
-	case l.Kind == kindNetwork:
+	case l.Kind == owned.KindNetwork:
 		return e.removeNetworkOf(ctx, l.Run, l.ID)
 	case l.Kind == netdev.Kind:
 		return netdev.RemoveLeftover(driver, l)
-	case l.Kind == kindVolume:
+	case l.Kind == owned.KindVolume:
 		return e.removeVolumeOf(ctx, l.Run, l.ID)
 	case l.Kind == datadir.Kind:
 		return e.data.RemoveLeftover(l)
 	}
-	return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.cfg.Name, l.Kind, l.ID)
+	return e.run.NotLeftover(l)
 }
 
-// removeOf removes a container that carries the label of the run.
+// removeOf removes a container of that run.
 func (e *Engine) removeOf(ctx context.Context, run, id string) error {
-	answer, err := e.client.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
-	if isNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return e.failed("inspect "+id, err)
-	}
-	if c := answer.Container; c.Config == nil || c.Config.Labels[owned.Label] != run {
-		return fmt.Errorf("%s: container %s is not of run %s", e.cfg.Name, id, run)
-	}
-	return e.removeContainer(ctx, id)
+	return e.run.RemoveLeft(run, "container "+id, func() (map[string]string, error) {
+		answer, err := e.client.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+		if err != nil || answer.Container.Config == nil {
+			return nil, err
+		}
+		return answer.Container.Config.Labels, nil
+	}, isNotFound, func() error { return e.removeContainer(ctx, id) })
 }
 
-// removeNetworkOf removes a network that carries the label of the run.
+// removeNetworkOf removes a network of that run.
 func (e *Engine) removeNetworkOf(ctx context.Context, run, id string) error {
-	answer, err := e.client.NetworkInspect(ctx, id, client.NetworkInspectOptions{})
-	if isNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return e.failed("inspect network "+id, err)
-	}
-	if answer.Network.Labels[owned.Label] != run {
-		return fmt.Errorf("%s: network %s is not of run %s", e.cfg.Name, id, run)
-	}
-	return e.removeNetwork(ctx, id)
+	return e.run.RemoveLeft(run, "network "+id, func() (map[string]string, error) {
+		answer, err := e.client.NetworkInspect(ctx, id, client.NetworkInspectOptions{})
+		return answer.Network.Labels, err
+	}, isNotFound, func() error { return e.removeNetwork(ctx, id) })
 }
 
-// removeVolumeOf removes a volume that carries the label of the run. Usually it was removed with
-// its container.
+// removeVolumeOf removes a volume of that run. Usually it was removed with its container.
 func (e *Engine) removeVolumeOf(ctx context.Context, run, name string) error {
-	answer, err := e.client.VolumeInspect(ctx, name, client.VolumeInspectOptions{})
-	if isNotFound(err) {
+	return e.run.RemoveLeft(run, "volume "+name, func() (map[string]string, error) {
+		answer, err := e.client.VolumeInspect(ctx, name, client.VolumeInspectOptions{})
+		return answer.Volume.Labels, err
+	}, isNotFound, func() error {
+		if _, err := e.client.VolumeRemove(ctx, name, client.VolumeRemoveOptions{}); err != nil && !isNotFound(err) {
+			return e.failed("remove volume "+name, err)
+		}
 		return nil
-	}
-	if err != nil {
-		return e.failed("inspect volume "+name, err)
-	}
-	if answer.Volume.Labels[owned.Label] != run {
-		return fmt.Errorf("%s: volume %s is not of run %s", e.cfg.Name, name, run)
-	}
-	if _, err := e.client.VolumeRemove(ctx, name, client.VolumeRemoveOptions{}); err != nil && !isNotFound(err) {
-		return e.failed("remove volume "+name, err)
-	}
-	return nil
+	})
 }

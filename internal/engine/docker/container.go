@@ -47,10 +47,8 @@ func (c *dockerContainer) Attach(ctx context.Context, stdout, stderr io.Writer) 
 }
 
 func (c *dockerContainer) Start(ctx context.Context) error {
-	if _, err := c.engine.client.ContainerStart(ctx, c.id, client.ContainerStartOptions{}); err != nil {
-		return c.failed("start", err)
-	}
-	return nil
+	_, err := c.engine.client.ContainerStart(ctx, c.id, client.ContainerStartOptions{})
+	return c.failed("start", err)
 }
 
 func (c *dockerContainer) Wait(ctx context.Context) (bench.Exit, error) {
@@ -72,10 +70,13 @@ func (c *dockerContainer) Wait(ctx context.Context) (bench.Exit, error) {
 	if err := c.output.DrainOr(ctx, c.logFile(), c.log); err != nil {
 		return exit, c.failed("wait for the output", err)
 	}
-	if exit.Code == 137 {
-		return c.killed(ctx, exit)
+	if exit.Code != 137 {
+		return exit, nil
 	}
-	return exit, nil
+	// A process that was killed by SIGKILL may have run out of memory.
+	got, err := c.engine.client.ContainerInspect(ctx, c.id, client.ContainerInspectOptions{})
+	exit.OOM = err == nil && got.Container.State != nil && got.Container.State.OOMKilled
+	return exit, c.failed("inspect", err)
 }
 
 // log asks for the log of a container that has ended.
@@ -86,16 +87,6 @@ func (c *dockerContainer) log(ctx context.Context) (io.ReadCloser, error) {
 // logFile is the file of the log driver json-file; with another one there is none.
 func (c *dockerContainer) logFile() string {
 	return filepath.Join(c.engine.root(), "containers", c.id, c.id+"-json.log")
-}
-
-// killed asks whether a process that was killed by SIGKILL ran out of memory.
-func (c *dockerContainer) killed(ctx context.Context, exit bench.Exit) (bench.Exit, error) {
-	answer, err := c.engine.client.ContainerInspect(ctx, c.id, client.ContainerInspectOptions{})
-	if err != nil {
-		return exit, c.failed("inspect", err)
-	}
-	exit.OOM = answer.Container.State != nil && answer.Container.State.OOMKilled
-	return exit, nil
 }
 
 // Remove kills and removes the container with its volumes, with one call. If that fails, the next

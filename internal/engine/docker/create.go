@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
@@ -24,16 +24,12 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
 
-// createGrace is how long Create still waits for the engine's answer after its context has ended. Create
-// then removes the container that the engine may have made.
-const createGrace = 3 * time.Second
-
 // check reports the parts of spec that this engine does not support.
 func (e *Engine) check(ctx context.Context, info *system.Info, spec bench.Spec) error {
-	refuse := func(format string, args ...any) error {
-		return fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
-	}
-	if err := bench.CheckNetwork(spec, "none", "host", "bridge", "macvlan"); err != nil {
+	refuse := e.run.Unsupported
+	err := cmp.Or(bench.CheckNetwork(spec, "none", "host", "bridge", "macvlan"), datadir.Check(spec),
+		datadir.CheckMounts(spec, "bind", "tmpfs"), seccomp.Check(spec.Security))
+	if err != nil {
 		return fmt.Errorf("%s: %w", e.cfg.Name, err)
 	}
 	if err := e.checkReach(info, spec); err != nil {
@@ -43,8 +39,6 @@ func (e *Engine) check(ctx context.Context, info *system.Info, spec bench.Spec) 
 	switch {
 	case !slices.Contains([]string{"", "layer", "volume", "bind", "tmpfs"}, spec.Storage):
 		return refuse("storage %q: use layer, volume, bind or tmpfs", spec.Storage)
-	case datadir.Check(spec) != nil:
-		return fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
 	case spec.Storage == "volume" && spec.Security.ReadOnly && !image.IsOwn(spec.Image):
 		return refuse("storage volume with read_only: users of image %q could not write to the volume: use bind or "+
 			"tmpfs", spec.Image)
@@ -54,20 +48,13 @@ func (e *Engine) check(ctx context.Context, info *system.Info, spec bench.Spec) 
 	case spec.Snapshotter != "" && spec.Snapshotter != info.Driver:
 		return refuse("snapshotter %q: this engine uses the storage driver %s: leave the snapshotter out",
 			spec.Snapshotter, info.Driver)
-	case seccomp.Check(spec.Security) != nil:
-		return fmt.Errorf("%s: %w", e.cfg.Name, seccomp.Check(spec.Security))
 	case spec.Security.UserNS && !hasOption(info, "userns"):
 		return refuse("user namespaces are off: start the engine with userns-remap")
 	case spec.Security.UserNS && spec.Security.Privileged:
 		return refuse("a privileged container cannot have a user namespace of its own: use only one of the two")
 	}
-	for _, m := range spec.Mounts {
-		if m.Type != "bind" && m.Type != "tmpfs" {
-			return refuse("mount of type %q at %s: use bind or tmpfs", m.Type, m.Target)
-		}
-	}
 	if spec.Security.Privileged {
-		if err := e.checkPrivileged(ctx); err != nil {
+		if err := e.run.CheckPrivileged(e.daemon(ctx)); err != nil {
 			return err
 		}
 	}
@@ -87,8 +74,8 @@ func (e *Engine) checkLimits(info *system.Info, l bench.Limits) error {
 		{"pids", l.Pids > 0, info.PidsLimit},
 	} {
 		if c.asked && !c.has {
-			return fmt.Errorf("%w: %s: limit of %s: this engine has no such control group: run dockerd as root, or "+
-				"delegate the controller to its user", bench.ErrUnsupported, e.cfg.Name, c.controller)
+			return e.run.Unsupported("limit of %s: this engine has no such control group: run dockerd as root, or "+
+				"delegate the controller to its user", c.controller)
 		}
 	}
 	return nil
@@ -136,38 +123,19 @@ func (c *dockerContainer) make(ctx context.Context, info *system.Info) error {
 	if err != nil {
 		return err
 	}
-	if c.id, err = c.engine.create(ctx, options); err != nil {
+	call := func(ctx context.Context) (string, error) {
+		made, err := c.engine.client.ContainerCreate(ctx, options)
+		return made.ID, err
+	}
+	if c.id, err = c.engine.run.Create(ctx, c.name, call, c.engine.removeContainer); err != nil {
 		return err
 	}
 	if err := c.openData(ctx); err != nil {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
+		clean, cancel := owned.CleanUp(ctx)
 		defer cancel()
 		return errors.Join(err, c.engine.removeContainer(clean, c.name))
 	}
 	return nil
-}
-
-// create asks the engine for a container. The engine may still make the container of a request that
-// is cut off. So when ctx ends, the request goes on for a while (grace), to learn what must be
-// removed.
-func (e *Engine) create(ctx context.Context, options client.ContainerCreateOptions) (id string, err error) {
-	if ctx.Err() != nil {
-		return "", e.failed("create "+options.Name, context.Cause(ctx))
-	}
-	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(createGrace, cancel) })
-	defer stop()
-	made, err := e.client.ContainerCreate(longer, options)
-	if err == nil && ctx.Err() == nil {
-		return made.ID, nil
-	}
-	if ctx.Err() != nil {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
-		defer cancel()
-		err = errors.Join(context.Cause(ctx), e.removeContainer(clean, options.Name))
-	}
-	return "", e.failed("create "+options.Name, err)
 }
 
 // options translates a Spec, except for the network.

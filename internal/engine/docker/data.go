@@ -43,10 +43,7 @@ func (c *dockerContainer) openData(ctx context.Context) error {
 	}
 	_, err = c.engine.client.CopyToContainer(ctx, c.name,
 		client.CopyToContainerOptions{DestinationPath: "/", Content: bytes.NewReader(archive)})
-	if err != nil {
-		return c.failed("make "+bench.DataDir, err)
-	}
-	return nil
+	return c.failed("make "+bench.DataDir, err)
 }
 
 // dataOf returns what bench.DataDir lies on according to the engine, and where that is on the host.

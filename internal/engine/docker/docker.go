@@ -52,6 +52,7 @@ type Engine struct {
 
 	macvlan netdev.Macvlan
 
+	run    owned.Run
 	images owned.Loader
 
 	mu      sync.Mutex
@@ -64,6 +65,7 @@ func New(cfg Config) *Engine {
 	run := owned.Run{ID: cfg.Run, Engine: cfg.Name}
 	e := &Engine{
 		cfg:     cfg,
+		run:     run,
 		prefix:  "tare-" + run.Prefix(),
 		data:    datadir.New(cfg.Run, cfg.Name, cfg.Dir),
 		volumes: map[string]bool{},
@@ -141,10 +143,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if err := e.images.Check(ctx, store{e}, spec.Image); err != nil {
 		return err
 	}
-	if err := e.data.Prepare(spec); err != nil {
-		return e.failed("prepare", err)
-	}
-	return nil
+	return e.failed("prepare", e.data.Prepare(spec))
 }
 
 // Close removes the network that Prepare made and the images that it loaded.
@@ -165,7 +164,7 @@ func (e *Engine) Close(ctx context.Context) error {
 
 // failed adds to an error which call of this engine failed.
 func (e *Engine) failed(call string, err error) error {
-	return e.images.Run.CallError(call, err)
+	return e.run.CallError(call, err)
 }
 
 // isNotFound reports whether the engine says that there is no such object.

@@ -9,6 +9,20 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
+var (
+	_ bench.Engine          = (*docker.Engine)(nil)
+	_ bench.Pauser          = (*docker.Engine)(nil)
+	_ bench.Execer          = (*docker.Engine)(nil)
+	_ bench.Signaler        = (*docker.Engine)(nil)
+	_ bench.Stopper         = (*docker.Engine)(nil)
+	_ bench.ProcessReporter = (*docker.Engine)(nil)
+	_ bench.Addresser       = (*docker.Engine)(nil)
+	_ bench.Restarter       = (*docker.Engine)(nil)
+	_ bench.Cleaner         = (*docker.Engine)(nil)
+	_ bench.Verifier        = (*docker.Engine)(nil)
+	_ bench.ImageLoader     = (*docker.Engine)(nil)
+)
+
 func TestConformance(t *testing.T) {
 	_, err := docker.New(docker.Config{Name: "docker"}).Probe(t.Context())
 	enginetest.Require(t, "docker", err)

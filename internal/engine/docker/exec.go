@@ -9,6 +9,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/engine/stdstream"
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
 	"github.com/tare-bench/tare/internal/kernel/readback"
@@ -82,10 +83,10 @@ func (c *dockerContainer) endExec(ctx context.Context, id string, why error) err
 	if ctx.Err() == nil {
 		return why
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
+	ctx, cancel := owned.CleanUp(ctx)
 	defer cancel()
 	is, err := c.engine.client.ExecInspect(ctx, id, client.ExecInspectOptions{})
-	if err != nil || !is.Running || is.PID <= 0 || !c.engine.sameProcesses(ctx) {
+	if err != nil || !is.Running || is.PID <= 0 || !readback.SameNumbers(c.engine.daemon(ctx)) {
 		return errors.Join(why, err)
 	}
 	h, err := cgroup.Detect("/")

@@ -13,8 +13,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/owned"
-	"github.com/tare-bench/tare/internal/kernel/netpath"
-	"github.com/tare-bench/tare/internal/kernel/proc"
 	"github.com/tare-bench/tare/internal/kernel/readback"
 	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
@@ -36,7 +34,11 @@ func (c *dockerContainer) Inspect(ctx context.Context) (bench.Applied, error) {
 	if got.HostConfig == nil || got.State == nil {
 		return bench.Applied{}, c.failed("inspect", errors.New("the engine's answer lacks State or HostConfig"))
 	}
-	if err := c.checkOwn(got.Config); err != nil {
+	if got.Config == nil {
+		got.Config = &container.Config{}
+	}
+	if err := c.engine.run.CheckLabels(got.Config.Labels); err != nil {
+		c.id = c.name // later calls name the container, and never touch the other one
 		return bench.Applied{}, c.failed("inspect", err)
 	}
 	if got.Image != c.image.ID {
@@ -58,7 +60,7 @@ func (c *dockerContainer) Inspect(ctx context.Context) (bench.Applied, error) {
 		return a, c.failed("inspect the network of", err)
 	}
 	pid := 0 // not visible from here
-	if c.engine.sameProcesses(ctx) {
+	if readback.SameNumbers(c.engine.daemon(ctx)) {
 		pid = got.State.Pid
 	}
 	if c.spec.Storage != "" {
@@ -68,46 +70,10 @@ func (c *dockerContainer) Inspect(ctx context.Context) (bench.Applied, error) {
 		}
 	}
 	if pid > 0 {
-		err = c.fromKernel(pid, &a)
+		// The limits of the group that the process is really in apply, whatever the engine says.
+		err = owned.FromKernel(pid, "", c.spec.Limits, &a)
 	}
 	return a, err
-}
-
-// checkOwn is an error for a container that this run did not make. Later calls then name the
-// container, and never touch the other one.
-func (c *dockerContainer) checkOwn(config *container.Config) error {
-	if config == nil {
-		config = &container.Config{}
-	}
-	err := owned.Run{ID: c.engine.cfg.Run, Engine: c.engine.cfg.Name}.CheckLabels(config.Labels)
-	if err != nil {
-		c.id = c.name
-	}
-	return err
-}
-
-// fromKernel replaces the engine's statements by what the kernel says about a process.
-func (c *dockerContainer) fromKernel(pid int, a *bench.Applied) (err error) {
-	if a.Security, err = readback.SecuritySeen(pid, a.Security); err != nil {
-		return err
-	}
-	if a.Network, err = netpath.Network(pid, a.Network); err != nil {
-		return err
-	}
-	// The limits of the group that the process is really in apply, whatever the engine says.
-	a.Limits, err = readback.LimitsSeen(pid, "", c.spec.Limits, a.Limits)
-	return err
-}
-
-// sameProcesses reports whether a process has the same number for the engine and for tare: the
-// engine is visible from here and shares tare's PID namespace.
-func (e *Engine) sameProcesses(ctx context.Context) bool {
-	conn, err := e.connect(ctx)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = conn.Close() }() // nothing was written
-	return readback.SameNumbers(proc.Peer(conn))
 }
 
 func limitsOf(r container.Resources) bench.Limits {

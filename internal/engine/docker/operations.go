@@ -3,7 +3,6 @@ package docker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"syscall"
 	"time"
@@ -11,21 +10,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/kernel/proc"
-)
-
-var (
-	_ bench.Engine          = (*Engine)(nil)
-	_ bench.Pauser          = (*Engine)(nil)
-	_ bench.Execer          = (*Engine)(nil)
-	_ bench.Signaler        = (*Engine)(nil)
-	_ bench.Stopper         = (*Engine)(nil)
-	_ bench.ProcessReporter = (*Engine)(nil)
-	_ bench.Addresser       = (*Engine)(nil)
-	_ bench.Restarter       = (*Engine)(nil)
-	_ bench.Cleaner         = (*Engine)(nil)
-	_ bench.Verifier        = (*Engine)(nil)
-	_ bench.ImageLoader     = (*Engine)(nil)
+	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
 // containerOf returns the engine's container behind the interface.
@@ -39,10 +24,7 @@ func (e *Engine) call(ctx context.Context, c bench.Container, name string, do fu
 	if err != nil {
 		return err
 	}
-	if err := bench.Because(ctx, do(own.id)); err != nil {
-		return own.failed(name, err)
-	}
-	return nil
+	return own.failed(name, bench.Because(ctx, do(own.id)))
 }
 
 // Pause freezes the container.
@@ -70,8 +52,8 @@ func (e *Engine) Signal(ctx context.Context, c bench.Container, s syscall.Signal
 }
 
 // Stop stops the container. A grace below a second counts as none.
-func (e *Engine) Stop(ctx context.Context, c bench.Container, createGrace time.Duration) error {
-	seconds := int(createGrace / time.Second)
+func (e *Engine) Stop(ctx context.Context, c bench.Container, grace time.Duration) error {
+	seconds := int(grace / time.Second)
 	return e.call(ctx, c, "stop", func(id string) error {
 		_, err := e.client.ContainerStop(ctx, id, client.ContainerStopOptions{Timeout: &seconds})
 		return err
@@ -94,7 +76,7 @@ func (e *Engine) Pid(ctx context.Context, c bench.Container) (int, error) {
 		return 0, err
 	case pid <= 0:
 		return 0, e.failed("inspect", errors.New("the container has no process"))
-	case !e.sameProcesses(ctx):
+	case !readback.SameNumbers(e.daemon(ctx)):
 		return 0, e.daemonNotVisible()
 	}
 	return pid, nil
@@ -107,13 +89,8 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := e.connect(ctx)
-	if err != nil {
-		return nil, e.failed("connect", err)
-	}
-	defer func() { _ = conn.Close() }() // nothing was written
-	daemon := proc.Peer(conn)
-	if daemon == 0 || !e.sameProcesses(ctx) {
+	daemon := e.daemon(ctx)
+	if daemon == 0 || !readback.SameNumbers(daemon) {
 		return nil, e.daemonNotVisible()
 	}
 	address := ""
@@ -129,6 +106,6 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 
 // daemonNotVisible is the error that the engine's processes are not visible from here.
 func (e *Engine) daemonNotVisible() error {
-	return fmt.Errorf("%w: %s: the processes of the engine at %s are not visible from here: run tare where the engine "+
-		"runs", bench.ErrUnsupported, e.cfg.Name, e.client.DaemonHost())
+	return e.run.Unsupported("the processes of the engine at %s are not visible from here: run tare where the engine runs",
+		e.client.DaemonHost())
 }

@@ -2,11 +2,7 @@ package docker
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/moby/moby/api/types/system"
@@ -90,18 +86,8 @@ func (e *Engine) reach(ctx context.Context) error {
 	if err == nil {
 		return conn.Close()
 	}
-	host := e.client.DaemonHost()
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: %s: no permission to use %s: run tare with sudo, or add this user to the group docker: "+
-			"%w", bench.ErrUnsupported, e.cfg.Name, host, err)
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf(
-			"%w: %s is not running at %s: install it, and start it with `systemctl start docker` or `dockerd`: %w",
-			bench.ErrUnsupported, e.cfg.Name, host, err,
-		)
-	}
-	return e.failed("connect to "+host, err)
+	return e.run.Unreachable(err, e.client.DaemonHost(), "run tare with sudo, or add this user to the group docker",
+		"install it, and start it with `systemctl start docker` or `dockerd`")
 }
 
 // Restart restarts the engine if systemd manages it, and returns when it answers again. Running
@@ -114,7 +100,7 @@ func (e *Engine) Restart(ctx context.Context) error {
 	if host := e.client.DaemonHost(); !strings.HasPrefix(host, "unix://") {
 		elsewhere = host
 	}
-	return e.images.Run.Restart(ctx, "docker.service", elsewhere, func() error {
+	return e.run.Restart(ctx, "docker.service", elsewhere, func() error {
 		_, err := e.client.Ping(ctx, client.PingOptions{})
 		return err
 	})

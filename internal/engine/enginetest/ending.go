@@ -160,9 +160,7 @@ func concurrentWaits(t *testing.T, s *suite) {
 		{[]string{"exit", "3"}, bench.Exit{Code: 3}, 0},
 		{[]string{"print", fmt.Sprint(size)}, bench.Exit{}, size},
 	} {
-		x := s.create(t, s.spec(test.task...))
-		x.attach(t)
-		x.start(t)
+		x := s.started(t, s.spec(test.task...))
 		var all sync.WaitGroup
 		wait := func() {
 			ctx, cancel := context.WithTimeout(t.Context(), testTimeout)

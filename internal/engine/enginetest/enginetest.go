@@ -120,6 +120,34 @@ type test struct {
 	real bool
 }
 
+// having returns the test of a capability, for engines that have it.
+func having[E any](run func(t *testing.T, s *suite, e E)) func(*testing.T, *suite) {
+	return func(t *testing.T, s *suite) {
+		if e, ok := bench.As[E](s.engine); ok {
+			run(t, s, e)
+		}
+	}
+}
+
+// with returns the test of a feature that a Spec asks for. An engine that lacks it must refuse that.
+func with(f Feature, ask func(*bench.Spec), run func(*testing.T, *suite, bench.Spec)) func(*testing.T, *suite) {
+	return func(t *testing.T, s *suite) {
+		spec := s.spec("hold")
+		ask(&spec)
+		if !s.refused(t, f, spec) {
+			run(t, s, spec)
+		}
+	}
+}
+
+// noError ends the test if there is an error.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // tests is the suite, in order. A rule that is not in this list is not checked.
 func tests() []test {
 	return []test{
@@ -141,25 +169,27 @@ func tests() []test {
 		{"working directory", workingDirectory, true},
 		{"bind mount", bindMount, true},
 		{"bind mount of a file", bindFile, true},
-		{"bind mount read-only", bindReadOnly, true},
 		{"tmpfs mount", tmpfsMount, true},
-		{"network none", networkNone, true},
-		{"network host", networkHost, true},
-		{"network bridge", networkBridge, true},
+		{"network none", with(NetworkNone, func(x *bench.Spec) { x.Network = "none" }, networkNone), true},
+		{"network host", with(NetworkHost, func(x *bench.Spec) { x.Network = "host" }, networkHost), true},
+		{"network bridge", with(NetworkBridge, func(x *bench.Spec) { x.Network = "bridge" }, networkBridge), true},
 		{"reach", reaches, true},
 
 		{"no limits", noLimits, true},
-		{"cpu quota", cpuQuota, true},
+		{"cpu quota", with(CPUQuota, func(x *bench.Spec) { x.Limits.CPUs = 0.5 }, cpuQuota), true},
 		{"cpu set", cpuSet, true},
-		{"memory limit", memoryLimit, true},
-		{"pids limit", pidsLimit, true},
+		{"memory limit", with(MemoryLimit, func(x *bench.Spec) { x.Limits.Memory = 64 << 20 }, memoryLimit), true},
+		{"pids limit", with(PidsLimit, func(x *bench.Spec) { x.Limits.Pids = 32 }, pidsLimit), true},
 
-		{"read-only root", readOnlyRoot, true},
-		{"no new privileges", noNewPrivileges, true},
-		{"seccomp unconfined", unconfined, true},
-		{"seccomp docker", seccompDocker, true},
-		{"user namespace", userNamespace, true},
-		{"privileged", privileged, true},
+		{"read-only root", with(ReadOnlyRoot, func(x *bench.Spec) { x.Security.ReadOnly = true }, readOnlyRoot), true},
+		{"no new privileges", with(NoNewPrivileges,
+			func(x *bench.Spec) { x.Security.NoNewPrivileges = true }, noNewPrivileges), true},
+		{"seccomp unconfined", with(Unconfined,
+			func(x *bench.Spec) { x.Security.Seccomp = "unconfined" }, unconfined), true},
+		{"seccomp docker", with(SeccompDocker,
+			func(x *bench.Spec) { x.Security.Seccomp = bench.SeccompDocker }, seccompDocker), true},
+		{"user namespace", with(UserNS, func(x *bench.Spec) { x.Security.UserNS = true }, userNamespace), true},
+		{"privileged", with(Privileged, func(x *bench.Spec) { x.Security.Privileged = true }, privileged), true},
 		{"fresh layer", freshLayer, true},
 		{"storage", storageOf, true},
 		{"storage for a foreign image", foreignData, true},
@@ -169,18 +199,18 @@ func tests() []test {
 		{"any umask", anyUmask, true},
 		{"any image", anyImage, true},
 		{"wrong image", wrongImage, true},
-		{"find image", findsImage, true},
-		{"save image", savesImage, true},
-		{"pull and evict", pulls, true},
-		{"cgroup", cgroupPath, true},
+		{"find image", having(findsImage), true},
+		{"save image", having(savesImage), true},
+		{"pull and evict", having(pulls), true},
+		{"cgroup", having(cgroupPath), true},
 
-		{"pause and resume", pauses, false},
-		{"exec", execs, false},
-		{"signal", signals, false},
-		{"stop", stops, false},
-		{"checkpoint and restore", checkpoints, true},
-		{"sandbox", sandboxes, true},
-		{"daemons and first process", reportsProcesses, false},
+		{"pause and resume", having(pauses), false},
+		{"exec", having(execs), false},
+		{"signal", having(signals), false},
+		{"stop", having(stops), false},
+		{"checkpoint and restore", having(checkpoints), true},
+		{"sandbox", having(sandboxes), true},
+		{"daemons and first process", having(reportsProcesses), false},
 
 		{"concurrent containers", concurrent, false},
 		{"remove in every state", removeInEveryState, false},
@@ -218,6 +248,11 @@ func Use(t testing.TB, e bench.Engine) {
 	t.Helper()
 	_, err := e.Probe(t.Context())
 	Require(t, e.Name(), err)
+	closes(t, e)
+}
+
+// closes closes the engine after the test.
+func closes(t testing.TB, e bench.Engine) {
 	t.Cleanup(func() {
 		if err := e.Close(context.Background()); err != nil {
 			t.Errorf("Close: %v", err)
@@ -228,13 +263,9 @@ func Use(t testing.TB, e bench.Engine) {
 // Create makes a container, and removes it after the test.
 func Create(t testing.TB, e bench.Engine, spec bench.Spec) bench.Container {
 	t.Helper()
-	if err := e.Prepare(t.Context(), spec); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, e.Prepare(t.Context(), spec))
 	c, err := e.Create(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
@@ -250,9 +281,7 @@ func NewEnv(t testing.TB, images *image.Library) Env {
 	t.Helper()
 	dir := t.TempDir()
 	for _, d := range []string{filepath.Dir(dir), dir} { // as the place of runs: the process inside need not be root
-		if err := os.Chmod(d, 0o711); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Chmod(d, 0o711))
 	}
 	return newSite(t, filepath.Join(dir, "runs"), images)
 }
@@ -264,8 +293,6 @@ func newSite(t testing.TB, runs string, images *image.Library) Env {
 	_, _ = rand.Read(b[:]) // never fails, since Go 1.24
 	run := "test-" + hex.EncodeToString(b[:])
 	dir := filepath.Join(runs, run)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.MkdirAll(dir, 0o755))
 	return Env{Run: run, Dir: dir, Images: images}
 }

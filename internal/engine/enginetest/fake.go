@@ -91,16 +91,6 @@ type Fake struct {
 	live    map[*fakeContainer]bool
 }
 
-var (
-	_ bench.Engine          = (*Fake)(nil)
-	_ bench.Pauser          = (*Fake)(nil)
-	_ bench.Execer          = (*Fake)(nil)
-	_ bench.Signaler        = (*Fake)(nil)
-	_ bench.Stopper         = (*Fake)(nil)
-	_ bench.ProcessReporter = (*Fake)(nil)
-	_ bench.Restarter       = (*Fake)(nil)
-)
-
 // NewFake returns a Fake.
 func NewFake(c FakeConfig) *Fake {
 	if c.Name == "" {

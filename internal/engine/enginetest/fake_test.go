@@ -17,6 +17,16 @@ import (
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 )
 
+var (
+	_ bench.Engine          = (*enginetest.Fake)(nil)
+	_ bench.Pauser          = (*enginetest.Fake)(nil)
+	_ bench.Execer          = (*enginetest.Fake)(nil)
+	_ bench.Signaler        = (*enginetest.Fake)(nil)
+	_ bench.Stopper         = (*enginetest.Fake)(nil)
+	_ bench.ProcessReporter = (*enginetest.Fake)(nil)
+	_ bench.Restarter       = (*enginetest.Fake)(nil)
+)
+
 func TestFakeConformance(t *testing.T) {
 	enginetest.Run(t, enginetest.Options{
 		Open: func(testing.TB, enginetest.Env) bench.Engine {

@@ -17,17 +17,11 @@ import (
 
 // This file reads the host's own files, so that the suite need not trust the engine.
 
-// processes returns the processes that have the token in their environment:
-// those that a container was started with, and all their children.
-func processes(t *testing.T, token string) []int {
-	t.Helper()
-	return processesWith(t, "environ", token)
-}
-
-// processes are those of a container, or of a run, that the host can see.
+// processes are those of a container, or of a run, that the host can see: those that have the token in
+// their environment, with which the first one was started.
 func (s *suite) processes(t *testing.T, token, id string) []int {
 	t.Helper()
-	pids := processes(t, token)
+	pids := processesWith(t, "environ", token)
 	if s.Sandboxed {
 		pids = append(pids, processesWith(t, "cmdline", id)...)
 	}
@@ -44,9 +38,7 @@ func (x *trial) processes(t *testing.T) []int {
 func processesWith(t *testing.T, file, token string) []int {
 	t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var pids []int
 	for _, dir := range dirs {
 		text, err := os.ReadFile(filepath.Join(dir, file))
@@ -96,9 +88,7 @@ func (x *trial) status(t *testing.T, field string) string {
 func statusOf(t *testing.T, pid int, field string) string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return fieldOf(t, string(text), field)
 }
 
@@ -118,13 +108,9 @@ func fieldOf(t *testing.T, status, field string) string {
 func namespace(t *testing.T, kind string) uint64 {
 	t.Helper()
 	link, err := os.Readlink("/proc/self/ns/" + kind)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	inode, err := strconv.ParseUint(strings.Trim(link, kind+":[]"), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return inode
 }
 
@@ -169,9 +155,7 @@ func (s *suite) nothingLeft(t *testing.T, env Env) {
 func devices(t *testing.T, run string) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob("/sys/class/net/*/ifalias")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err == nil && strings.Contains(string(text), run) { // otherwise it has disappeared meanwhile
@@ -203,9 +187,7 @@ func tokenOf(env Env) string { return "TARE_TEST=" + env.Run + "." }
 func mounts(t *testing.T, env Env) []string {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var found []string
 	for line := range strings.Lines(string(text)) {
 		if strings.Contains(line, env.Dir) || strings.Contains(line, env.Run) {
@@ -223,9 +205,7 @@ func groups(t *testing.T, id string) []string {
 		return nil
 	}
 	tops, err := h.Dirs("/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var found []string
 	for _, top := range tops {
 		err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
@@ -237,9 +217,7 @@ func groups(t *testing.T, id string) []string {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 	}
 	return found
 }

@@ -26,9 +26,7 @@ func anyImage(t *testing.T, s *suite) {
 	}
 	for _, ref := range []string{layout, imagetest.Registry(t, layout)} {
 		img, err := s.env.Images.Resolve(t.Context(), ref)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		x, exit := s.run(t, bench.Spec{Image: ref})
 		if out := x.stdout.String(); out != "second" || exit != (bench.Exit{}) || x.applied.Image != img.Digest() {
 			t.Errorf("%s: %q, %v, image %s; want second, success and %s (stderr: %.300q)",
@@ -66,11 +64,7 @@ func wrongImage(t *testing.T, s *suite) {
 }
 
 // The engine finds its own images, and no others.
-func findsImage(t *testing.T, s *suite) {
-	finder, ok := bench.As[bench.ImageFinder](s.engine)
-	if !ok {
-		return
-	}
+func findsImage(t *testing.T, s *suite, finder bench.ImageFinder) {
 	s.loaded(t, func(_ *image.Image, name string) error { return finder.FindImage(t.Context(), name) })
 	err := finder.FindImage(t.Context(), "tare.invalid/none:1")
 	if !errors.Is(err, bench.ErrNoImage) ||
@@ -80,17 +74,11 @@ func findsImage(t *testing.T, s *suite) {
 }
 
 // An image that the engine saves is the one that was loaded.
-func savesImage(t *testing.T, s *suite) {
-	saver, ok := bench.As[bench.ImageSaver](s.engine)
-	if !ok {
-		return
-	}
+func savesImage(t *testing.T, s *suite, saver bench.ImageSaver) {
 	s.loaded(t, func(img *image.Image, name string) error {
 		file := filepath.Join(t.TempDir(), "saved.tar")
 		f, err := os.Create(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if err := errors.Join(saver.SaveImage(t.Context(), name, f), f.Close()); err != nil {
 			return err
 		}
@@ -112,9 +100,7 @@ func (s *suite) loaded(t *testing.T, do func(img *image.Image, name string) erro
 	t.Helper()
 	t.Setenv("CONTAINERD_NAMESPACE", "tare") // the namespace into which that engine loads
 	img, err := s.env.Images.Resolve(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	s.prepared(t, s.spec("exit", "0"))
 	var errs []error
 	for _, name := range []string{"agent", strings.TrimPrefix(img.Digest(), "sha256:")[:12]} {

@@ -1,8 +1,6 @@
 package enginetest
 
 import (
-	"context"
-	"path/filepath"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -14,26 +12,21 @@ func leftovers(t *testing.T, s *suite) {
 	if s.Remote {
 		return
 	}
-	cleaner, ok := bench.As[bench.Cleaner](s.engine)
-	if !ok {
-		t.Fatal("the engine is no bench.Cleaner: nothing could be removed after a crash")
-	}
 	alive := s.ready(t, s.spec("hold"), "ready\n")
 	data := t.TempDir()
 	dead, outside := s.abandon(t, data)
 
-	if left := list(t, cleaner, func(string) bool { return false }); len(left) != 0 {
+	if left := list(t, s.cleaner(t), func(string) bool { return false }); len(left) != 0 {
 		t.Errorf("Leftovers of no run: %v", left)
 	}
-	isDead := func(run string) bool { return run == dead.Run }
-	left := list(t, cleaner, isDead)
+	left := s.leftoversOf(t, dead.Run)
 	if len(left) == 0 {
 		t.Error("Leftovers finds nothing of a run that left a container")
 	}
 	for _, l := range left {
-		s.clean(t, cleaner, l, dead.Run)
+		s.clean(t, l, dead.Run)
 	}
-	if left := list(t, cleaner, isDead); len(left) != 0 {
+	if left := s.leftoversOf(t, dead.Run); len(left) != 0 {
 		t.Errorf("Leftovers after they were removed: %v", left)
 	}
 	s.nothingLeft(t, dead)
@@ -53,31 +46,24 @@ func list(t *testing.T, c bench.Cleaner, dead func(string) bool) []bench.Leftove
 }
 
 // clean removes one leftover, twice: "It is not an error if it is gone."
-func (s *suite) clean(t *testing.T, c bench.Cleaner, l bench.Leftover, run string) {
+func (s *suite) clean(t *testing.T, l bench.Leftover, run string) {
 	t.Helper()
 	if l.Run != run || l.Engine != s.engine.Name() || l.Kind == "" || l.ID == "" {
 		t.Errorf("leftover %+v, want one of run %s and engine %s", l, run, s.engine.Name())
 		return
 	}
 	for range 2 {
-		if err := c.RemoveLeftover(t.Context(), l); err != nil {
+		if err := s.cleaner(t).RemoveLeftover(t.Context(), l); err != nil {
 			t.Errorf("RemoveLeftover(%+v): %v", l, err)
 		}
 	}
 }
 
 // abandon leaves behind a running container, one that was not started, and some with data outside,
-// like a run that was killed. At the end of the subtest it releases what it still holds in this
-// process.
+// like a run that was killed.
 func (s *suite) abandon(t *testing.T, data string) (_ Env, outside []string) {
 	t.Helper()
-	env := newSite(t, filepath.Dir(s.env.Dir), s.env.Images)
-	other := &suite{Options: s.Options, env: env, engine: s.Open(t, env), cleaned: true}
-	t.Cleanup(func() {
-		if err := other.engine.Close(context.Background()); err != nil {
-			t.Errorf("Close after everything was removed by another: %v", err)
-		}
-	})
+	other := s.died(t)
 	other.ready(t, other.spec("fork", "3"), "forked 3\n")
 	spec := other.spec("hold")
 	switch { // some networks are made for the run
@@ -88,5 +74,5 @@ func (s *suite) abandon(t *testing.T, data string) (_ Env, outside []string) {
 		spec.Network = "bridge"
 	}
 	other.create(t, spec)
-	return env, other.leavesData(t, data)
+	return other.env, other.leavesData(t, data)
 }

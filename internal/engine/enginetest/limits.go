@@ -25,12 +25,7 @@ func noLimits(t *testing.T, s *suite) {
 	}
 }
 
-func cpuQuota(t *testing.T, s *suite) {
-	spec := s.spec("hold")
-	spec.Limits.CPUs = 0.5
-	if s.refused(t, CPUQuota, spec) {
-		return
-	}
+func cpuQuota(t *testing.T, s *suite, spec bench.Spec) {
 	x := s.ready(t, spec, "ready\n")
 	if got := x.limits(t, "cpu").CPUs; got != 0.5 {
 		t.Errorf("the kernel's CPU quota = %v, want 0.5", got)
@@ -71,13 +66,8 @@ func lastCPU(t *testing.T) string {
 	return list[strings.LastIndexAny(list, ",-")+1:]
 }
 
-func memoryLimit(t *testing.T, s *suite) {
-	const limit = 64 << 20
-	spec := s.spec("hold")
-	spec.Limits.Memory = limit
-	if s.refused(t, MemoryLimit, spec) {
-		return
-	}
+func memoryLimit(t *testing.T, s *suite, spec bench.Spec) {
+	limit := spec.Limits.Memory
 	x := s.ready(t, spec, "ready\n")
 	if got := x.limits(t, "memory").Memory; got != limit {
 		t.Errorf("the kernel's memory limit = %d, want %d", got, limit)
@@ -85,7 +75,7 @@ func memoryLimit(t *testing.T, s *suite) {
 	if swap(t) {
 		return // the limit covers only RAM, and the rest goes to swap
 	}
-	spec.Argv = append(slices.Clone(spec.Argv[:1]), "alloc", fmt.Sprint(4*limit))
+	spec.Argv = s.spec("alloc", fmt.Sprint(4*limit)).Argv
 	if _, exit := s.run(t, spec); exit.Code != 137 {
 		t.Errorf("after using more than the limit: %+v, want it killed", exit)
 	}
@@ -95,25 +85,19 @@ func memoryLimit(t *testing.T, s *suite) {
 func swap(t *testing.T) bool {
 	t.Helper()
 	text, err := os.ReadFile("/proc/swaps")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return strings.Count(string(text), "\n") > 1
 }
 
-func pidsLimit(t *testing.T, s *suite) {
-	const limit, asked = 32, 64
-	spec := s.spec("fork", fmt.Sprint(asked))
-	spec.Limits.Pids = limit
-	if s.refused(t, PidsLimit, spec) {
-		return
-	}
+func pidsLimit(t *testing.T, s *suite, spec bench.Spec) {
+	limit := spec.Limits.Pids
+	spec.Argv = s.spec("fork", "64").Argv
 	x := s.ready(t, spec, "forked ")
 	if got := x.limits(t, "pids").Pids; got != limit {
 		t.Errorf("the kernel's limit of processes = %d, want %d", got, limit)
 	}
 	count, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(x.stdout.String(), "forked ")))
-	if err != nil || count < 1 || count >= limit {
+	if err != nil || count < 1 || int64(count) >= limit {
 		t.Errorf("%q, want fewer than %d", x.stdout.String(), limit)
 	}
 }
@@ -122,30 +106,20 @@ func pidsLimit(t *testing.T, s *suite) {
 func (x *trial) limits(t *testing.T, controller string) cgroup.Limits {
 	t.Helper()
 	h, err := cgroup.Detect("/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	groups, err := h.PathOf(x.pid(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	group, ok := groups[controller]
 	if !ok {
 		group = groups[""]
 	}
 	l, err := h.Limits(group)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return l
 }
 
 // "Cgroup returns the path of the container's cgroup."
-func cgroupPath(t *testing.T, s *suite) {
-	e, ok := bench.As[bench.Cgrouper](s.engine)
-	if !ok {
-		return
-	}
+func cgroupPath(t *testing.T, s *suite, e bench.Cgrouper) {
 	x := s.ready(t, s.spec("hold"), "ready\n")
 	path, err := e.Cgroup(t.Context(), x.Container)
 	if err != nil {
@@ -153,9 +127,7 @@ func cgroupPath(t *testing.T, s *suite) {
 		return
 	}
 	h, err := cgroup.Detect("/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	procs, err := h.Procs(path)
 	if err != nil || !slices.Contains(procs, x.pid(t)) {
 		t.Errorf("in %s are the processes %d (%v), want %d among them", path, procs, err, x.pid(t))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,11 +21,7 @@ import (
 // Each subtest in this file checks one capability, for engines that have it.
 
 // "Freezes every process of a running container, and thaws them."
-func pauses(t *testing.T, s *suite) {
-	e, ok := bench.As[bench.Pauser](s.engine)
-	if !ok {
-		return
-	}
+func pauses(t *testing.T, s *suite, e bench.Pauser) {
 	x := s.ready(t, s.spec("tick"), "tick\n")
 	for range 2 {
 		err := e.Pause(t.Context(), x.Container)
@@ -77,53 +74,42 @@ func (x *trial) requireOutput(t *testing.T) {
 
 // "Runs one more process in a running container, as the container's user and
 // in its environment."
-func execs(t *testing.T, s *suite) {
-	e, ok := bench.As[bench.Execer](s.engine)
-	if !ok {
-		return
-	}
+func execs(t *testing.T, s *suite, e bench.Execer) {
 	x := s.ready(t, s.spec("hold"), "ready\n")
-	out, errOut := newBuffer(), newBuffer()
-	exit, err := e.Exec(t.Context(), x.Container, []string{agent.Path, "env"}, out, errOut)
-	if errors.Is(err, bench.ErrUnsupported) {
-		t.Skip(err) // a user namespace cannot be entered
+	exec := func(stdout, stderr io.Writer, task ...string) bench.Exit {
+		t.Helper()
+		exit, err := e.Exec(t.Context(), x.Container, s.spec(task...).Argv, stdout, stderr)
+		if errors.Is(err, bench.ErrUnsupported) {
+			t.Skip(err) // a user namespace cannot be entered
+		}
+		if err != nil {
+			t.Fatalf("Exec %q: %v", task, err)
+		}
+		return exit
 	}
-	if err != nil || exit != (bench.Exit{}) {
-		t.Fatalf("Exec = %v, %v, want success (stderr: %.300q)", exit, err, errOut.String())
-	}
-	if !s.Simulated && !strings.Contains(out.String(), x.token) {
-		t.Errorf("the environment of a further process lacks %s: %.500q", x.token, out.String())
+	out := newBuffer()
+	if exit := exec(out, nil, "env"); exit != (bench.Exit{}) || !s.Simulated && !strings.Contains(out.String(), x.token) {
+		t.Errorf("exec of env: %v, and an environment without %s: %.500q", exit, x.token, out.String())
 	}
 	for _, code := range []int{0, 3, 255} {
-		if exit := s.exec(t, e, x, "exit", strconv.Itoa(code)); exit != (bench.Exit{Code: code}) {
+		if exit := exec(nil, nil, "exit", strconv.Itoa(code)); exit != (bench.Exit{Code: code}) {
 			t.Errorf("exec of exit %d: %+v", code, exit)
 		}
 	}
 	out = newBuffer()
-	if exit, err := e.Exec(t.Context(), x.Container, []string{agent.Path, "print", "300000"}, out, nil); err != nil ||
-		exit != (bench.Exit{}) || len(out.String()) != 300000 {
-		t.Errorf("exec of print: %v, %v with %d bytes of output, want 300000", exit, err, len(out.String()))
+	if exit := exec(out, nil, "print", "300000"); exit != (bench.Exit{}) || len(out.String()) != 300000 {
+		t.Errorf("exec of print: %v with %d bytes of output, want 300000", exit, len(out.String()))
 	}
 	var both bytes.Buffer // which two at once would spoil
-	if exit, err := e.Exec(t.Context(), x.Container, []string{agent.Path, "print", "200000", "both"}, &both,
-		&both); err != nil || exit != (bench.Exit{}) || both.Len() != 400000 {
-		t.Errorf("exec of print to one writer: %v, %v with %d bytes of output, want 400000", exit, err, both.Len())
+	if exit := exec(&both, &both, "print", "200000", "both"); exit != (bench.Exit{}) || both.Len() != 400000 {
+		t.Errorf("exec of print to one writer: %v with %d bytes of output, want 400000", exit, both.Len())
 	}
-	if exit, err := e.Exec(t.Context(), x.Container, []string{"/no/such/program"}, nil, nil); err == nil &&
-		exit.Code == 0 {
+	missing := []string{"/no/such/program"}
+	if exit, err := e.Exec(t.Context(), x.Container, missing, nil, nil); err == nil && exit.Code == 0 {
 		t.Error("exec of a program that does not exist succeeds")
 	}
 	s.execCancelled(t, e, x)
-	s.exec(t, e, x, "exit", "0") // the container is as usable as before
-}
-
-func (s *suite) exec(t *testing.T, e bench.Execer, x *trial, task ...string) bench.Exit {
-	t.Helper()
-	exit, err := e.Exec(t.Context(), x.Container, append([]string{agent.Path}, task...), nil, nil)
-	if err != nil {
-		t.Fatalf("Exec %q: %v", task, err)
-	}
-	return exit
+	exec(nil, nil, "exit", "0") // the container is as usable as before
 }
 
 // "When ctx ends first, the container stays usable."
@@ -144,58 +130,42 @@ func (s *suite) execCancelled(t *testing.T, e bench.Execer, x *trial) {
 }
 
 // "Sends a signal to the first process of a running container."
-func signals(t *testing.T, s *suite) {
-	e, ok := bench.As[bench.Signaler](s.engine)
-	if !ok {
-		return
-	}
-	x := s.ready(t, s.spec("hold"), "ready\n")
-	if err := e.Signal(t.Context(), x.Container, syscall.SIGTERM); err != nil {
-		t.Fatalf("Signal: %v", err)
-	}
-	if exit := x.wait(t); exit != (bench.Exit{}) {
-		t.Errorf("task hold after SIGTERM: %v, want exit status 0", exit)
-	}
-	x = s.ready(t, s.spec("stubborn"), "ready\n")
-	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		if err := e.Signal(t.Context(), x.Container, signal); err != nil {
-			t.Fatalf("Signal: %v", err)
+func signals(t *testing.T, s *suite, e bench.Signaler) {
+	s.ended(t, func(x *trial, kills bool) error {
+		err := e.Signal(t.Context(), x.Container, syscall.SIGTERM)
+		if kills {
+			err = errors.Join(err, e.Signal(t.Context(), x.Container, syscall.SIGKILL))
 		}
-	}
-	if exit := x.wait(t); exit.Code != 137 {
-		t.Errorf("task stubborn after SIGTERM and SIGKILL: %v, want it killed", exit)
-	}
+		return err
+	})
 }
 
 // "SIGTERM to the first process, SIGKILL once grace … is over."
-func stops(t *testing.T, s *suite) {
-	e, ok := bench.As[bench.Stopper](s.engine)
-	if !ok {
-		return
-	}
-	x := s.ready(t, s.spec("hold"), "ready\n")
-	if err := e.Stop(t.Context(), x.Container, 30*time.Second); err != nil {
-		t.Fatalf("Stop: %v", err)
-	}
-	if exit := x.wait(t); exit != (bench.Exit{}) {
-		t.Errorf("task hold was stopped: %v, want exit status 0", exit)
-	}
-	x = s.ready(t, s.spec("stubborn"), "ready\n")
-	if err := e.Stop(t.Context(), x.Container, time.Second); err != nil {
-		t.Fatalf("Stop: %v", err)
-	}
-	if exit := x.wait(t); exit.Code != 137 {
-		t.Errorf("task stubborn was stopped: %v, want it killed", exit)
+func stops(t *testing.T, s *suite, e bench.Stopper) {
+	s.ended(t, func(x *trial, kills bool) error {
+		grace := 30 * time.Second
+		if kills {
+			grace = time.Second
+		}
+		return e.Stop(t.Context(), x.Container, grace)
+	})
+}
+
+// ended checks how containers end: one that heeds SIGTERM, and one that must be killed.
+func (s *suite) ended(t *testing.T, end func(x *trial, kills bool) error) {
+	t.Helper()
+	for task, want := range map[string]int{"hold": 0, "stubborn": 137} {
+		x := s.ready(t, s.spec(task), "ready\n")
+		noError(t, end(x, want != 0))
+		if exit := x.wait(t); exit.Code != want {
+			t.Errorf("task %s: %v, want exit status %d", task, exit, want)
+		}
 	}
 }
 
 // "Writes the state of a running container to disk and ends its processes,
 // and brings it back from there."
-func checkpoints(t *testing.T, s *suite) {
-	e, ok := bench.As[bench.Checkpointer](s.engine)
-	if !ok {
-		return
-	}
+func checkpoints(t *testing.T, s *suite, e bench.Checkpointer) {
 	if err := e.Checkpointable(t.Context()); err != nil {
 		if !errors.Is(err, bench.ErrUnsupported) {
 			t.Errorf("Checkpointable: %v, want an error that wraps bench.ErrUnsupported", err)
@@ -219,11 +189,7 @@ func checkpoints(t *testing.T, s *suite) {
 
 // A sandbox and its container are made one after the other and go one after
 // the other; removing the sandbox alone removes both.
-func sandboxes(t *testing.T, s *suite) {
-	e, ok := bench.As[bench.Sandboxer](s.engine)
-	if !ok {
-		return
-	}
+func sandboxes(t *testing.T, s *suite, e bench.Sandboxer) {
 	for _, last := range []string{"container", "sandbox"} {
 		spec, token := s.prepared(t, s.spec("hold"))
 		box, err := e.Sandbox(t.Context(), spec)
@@ -242,9 +208,7 @@ func sandboxes(t *testing.T, s *suite) {
 		x := s.adopt(t, c, spec, token)
 		x.attach(t)
 		x.start(t)
-		if err := x.stdout.await(t.Context(), "ready\n"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, x.stdout.await(t.Context(), "ready\n"))
 		if last == "sandbox" {
 			s.remove(t, x)
 			if err := box.Stop(t.Context()); err != nil {
@@ -261,11 +225,7 @@ func sandboxes(t *testing.T, s *suite) {
 }
 
 // The daemons and the first process that the engine names are the host's.
-func reportsProcesses(t *testing.T, s *suite) {
-	e, ok := bench.As[bench.ProcessReporter](s.engine)
-	if !ok {
-		return
-	}
+func reportsProcesses(t *testing.T, s *suite, e bench.ProcessReporter) {
 	x := s.ready(t, s.spec("hold"), "ready\n")
 	pid, err := e.Pid(t.Context(), x.Container)
 	if err != nil {

@@ -1,7 +1,9 @@
 package enginetest
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"testing"
@@ -43,9 +45,7 @@ func DriverSide(e bench.Engine, spec bench.Spec) func(b *testing.B) time.Duratio
 		b.Helper()
 		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
 		defer cancel()
-		if err := e.Prepare(ctx, spec); err != nil {
-			b.Fatal(err)
-		}
+		noError(b, e.Prepare(ctx, spec))
 		runtime.GC()
 		var c bench.Container
 		took := Time(b, func() (err error) { c, err = e.Create(ctx, spec); return err })
@@ -61,9 +61,7 @@ func Time(b *testing.B, op func() error) time.Duration {
 	began := time.Now()
 	err := op()
 	took := time.Since(began)
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 	return took
 }
 
@@ -71,4 +69,20 @@ func Time(b *testing.B, op func() error) time.Duration {
 func median(x []time.Duration) float64 {
 	x = slices.Sorted(slices.Values(x))
 	return (x[len(x)/2] + x[(len(x)-1)/2]).Seconds() / 2
+}
+
+// Printed starts a container and checks its output. If output is lost, Wait must fail, and a second
+// Wait must return the same.
+func Printed(t *testing.T, c bench.Container, stdout, stderr string, whole bool) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	noError(t, errors.Join(c.Attach(t.Context(), &out, &errOut), c.Start(t.Context())))
+	for range 2 {
+		if exit, err := c.Wait(t.Context()); (err == nil) != whole || exit != (bench.Exit{}) {
+			t.Errorf("Wait = %v, %v; want success %v", exit, err, whole)
+		}
+	}
+	if out.String() != stdout || errOut.String() != stderr {
+		t.Errorf("stdout %q, stderr %q; want %q and %q", out.String(), errOut.String(), stdout, stderr)
+	}
 }

@@ -3,6 +3,7 @@ package enginetest
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -28,7 +29,7 @@ func keepsOthersOut(t *testing.T, s *suite) {
 	}
 	setuid := imagetest.Entry{Kind: tar.TypeReg, Name: "bin/setuid", Data: "x", Mode: 0o6755}
 	capable := imagetest.Entry{Kind: tar.TypeReg, Name: "bin/capable", Data: "x", Mode: 0o755, Capability: capability}
-	spec := s.waitingSpec(bench.Spec{})
+	spec := s.spec("hold")
 	if !s.unsupported(AnyImage) {
 		spec.Image = imagetest.ForeignOf(t, imagetest.Agent(t), "0", setuid, capable)
 	}
@@ -36,13 +37,9 @@ func keepsOthersOut(t *testing.T, s *suite) {
 		spec.Storage = "bind"
 	}
 	img, err := s.env.Images.Resolve(t.Context(), spec.Image)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	root, err := img.Rootfs(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	images := filepath.Dir(filepath.Dir(root))
 	for _, userNS := range []bool{false, true} {
 		if spec.Security.UserNS = userNS; userNS && s.unsupported(UserNS) {
@@ -75,9 +72,7 @@ func privilegedFiles(t *testing.T, dirs ...string) (files []string) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 	}
 	if len(files) == 0 {
 		t.Fatalf("no program below %q", dirs)
@@ -95,9 +90,7 @@ func reachable(t *testing.T, files []string) []string {
 	cmd.Stdin = strings.NewReader(strings.Join(files, "\n") + "\n")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if out = bytes.TrimSpace(out); len(out) == 0 {
 		return nil
 	}
@@ -116,5 +109,34 @@ func anyUmask(t *testing.T, s *suite) {
 	if got := s.output(t,
 		bench.Spec{Image: image, Argv: []string{agent.Path, "cat", "/etc/implied/file"}}); got != "text" {
 		t.Errorf("a file of the image: %q, want its text", got)
+	}
+}
+
+// AsOrdinaryUser runs the named test of the same package once more, as the
+// user nobody. If the tests already run as an ordinary user, it does nothing, because the named
+// test itself covers that.
+func AsOrdinaryUser(t *testing.T, test string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return
+	}
+	const nobody = 65534
+	dir, err := os.MkdirTemp("", "tare-nobody-") // t.TempDir has a parent that others may not enter
+	noError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // a leftover in the temporary directory
+	noError(t, os.Chown(dir, nobody, nobody))
+	program, agent := filepath.Join(dir, "test"), filepath.Join(dir, "agent")
+	text, err := os.ReadFile(os.Args[0])
+	noError(t, errors.Join(err, os.WriteFile(program, text, 0o755)))
+	noError(t, os.WriteFile(agent, imagetest.Agent(t), 0o644))
+	cmd := exec.CommandContext(t.Context(), program, "-test.run=^"+test+"$", "-test.v")
+	cmd.Dir = dir
+	cmd.Env = []string{
+		"TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), imagetest.AgentVariable + "=" + agent,
+		enginesVariable + "=" + os.Getenv(enginesVariable),
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%s as user %d: %v\n%s", test, nobody, err, out)
 	}
 }

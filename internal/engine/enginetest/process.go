@@ -43,9 +43,7 @@ func files(t *testing.T, dir string) []string {
 		names = append(names, path)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return names
 }
 
@@ -53,9 +51,7 @@ func files(t *testing.T, dir string) []string {
 func prepareTwice(t *testing.T, s *suite) {
 	spec := s.spec("exit", "0")
 	for range 2 {
-		if err := s.engine.Prepare(t.Context(), spec); err != nil {
-			t.Fatalf("Prepare: %v", err)
-		}
+		noError(t, s.engine.Prepare(t.Context(), spec))
 		s.output(t, spec)
 	}
 }
@@ -107,9 +103,7 @@ func (s *suite) missingProgram(t *testing.T) *trial {
 // "128+Signal where a signal ended it."
 func deathBySignal(t *testing.T, s *suite) {
 	x := s.ready(t, s.spec("hold"), "ready\n")
-	if err := syscall.Kill(x.pid(t), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, syscall.Kill(x.pid(t), syscall.SIGKILL))
 	exit := x.wait(t)
 	if exit.Code != 137 || exit.OOM || exit.Signal != 0 && exit.Signal != 9 {
 		t.Errorf("after SIGKILL: %+v, want status 137, and signal 9 where the engine can tell", exit)
@@ -131,18 +125,11 @@ func outputApart(t *testing.T, s *suite) {
 				test.task, exit, x.stdout.String(), x.stderr.String(), test.stdout, test.stderr)
 		}
 	}
-	onlyStderr(t, s)
-}
 
-// "Either of which may be nil to discard it."
-func onlyStderr(t *testing.T, s *suite) {
-	x := s.create(t, s.spec("echo", "-2", "text"))
-	if err := x.Attach(t.Context(), nil, x.stderr); err != nil {
-		t.Fatalf("Attach without stdout: %v", err)
-	}
-	x.start(t)
-	x.wait(t)
-	if got := x.stderr.String(); got != "text\n" {
+	// "Either of which may be nil to discard it."
+	stderr := newBuffer()
+	s.printing(t, nil, stderr, "echo", "-2", "text").wait(t)
+	if got := stderr.String(); got != "text\n" {
 		t.Errorf("stderr = %q, want %q", got, "text\n")
 	}
 }
@@ -165,12 +152,7 @@ func outputComplete(t *testing.T, s *suite) {
 func outputTogether(t *testing.T, s *suite) {
 	const size = 200_000
 	var both bytes.Buffer // which two at once would spoil
-	x := s.create(t, s.spec("print", fmt.Sprint(size), "both"))
-	if err := x.Attach(t.Context(), &both, &both); err != nil {
-		t.Fatalf("Attach: %v", err)
-	}
-	x.start(t)
-	x.wait(t)
+	s.printing(t, &both, &both, "print", fmt.Sprint(size), "both").wait(t)
 	if got := both.Len(); got != 2*size && !(s.unsupported(CompleteOutput) && 0 < got && got < 2*size) {
 		t.Errorf("of both streams together %d bytes have come, want %d", got, 2*size)
 	}
@@ -189,12 +171,8 @@ func outputDiscarded(t *testing.T, s *suite) {
 func outputWithoutEnd(t *testing.T, s *suite) {
 	const enough = 32 << 20
 	w := &countWriter{limit: enough, reached: make(chan struct{})}
-	x := s.create(t, s.spec("spew"))
-	if err := x.Attach(t.Context(), w, nil); err != nil {
-		t.Fatalf("Attach: %v", err)
-	}
 	before := heap()
-	x.start(t)
+	x := s.printing(t, w, nil, "spew")
 	select {
 	case <-w.reached:
 	case <-t.Context().Done():
@@ -230,12 +208,7 @@ func (w *countWriter) Write(p []byte) (int, error) {
 // "A writer's error stops the copying, not the container."
 func outputFailing(t *testing.T, s *suite) {
 	var w failingWriter
-	x := s.create(t, s.spec("print", "3000000"))
-	if err := x.Attach(t.Context(), &w, nil); err != nil {
-		t.Fatalf("Attach: %v", err)
-	}
-	x.start(t)
-	if exit := x.wait(t); exit.Code != 0 {
+	if exit := s.printing(t, &w, nil, "print", "3000000").wait(t); exit.Code != 0 {
 		t.Errorf("printing to a writer that fails: %v, want success", exit)
 	}
 	if n := w.calls.Load(); n != 1 {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,11 +16,7 @@ import (
 
 // "Pull fetches … into its own store … Evict removes an image that Pull has
 // fetched, with everything that was unpacked of it, and nothing else."
-func pulls(t *testing.T, s *suite) {
-	p, ok := bench.As[bench.Puller](s.engine)
-	if !ok {
-		return
-	}
+func pulls(t *testing.T, s *suite, p bench.Puller) {
 	prepared := registrytest.Prepared(t, s.env.Images)
 	r := registrytest.Listen(t, registry.Options{})
 	t.Run("two that are cold", func(t *testing.T) {
@@ -91,40 +87,25 @@ func (s *suite) absent(t *testing.T, spec bench.Spec) {
 }
 
 // pulled are the leftovers of a run that were pulled.
-func (s *suite) pulled(t *testing.T, run string) (left []bench.Leftover) {
+func (s *suite) pulled(t *testing.T, run string) []bench.Leftover {
 	t.Helper()
-	cleaner, ok := bench.As[bench.Cleaner](s.engine)
-	if !ok {
-		t.Fatal("the engine is no bench.Cleaner: nothing could be removed after a crash")
-	}
-	for _, l := range list(t, cleaner, func(r string) bool { return r == run }) {
-		if bench.PulledBy(l.ID) == run {
-			left = append(left, l)
-		}
-	}
-	return left
+	return slices.DeleteFunc(s.leftoversOf(t, run), func(l bench.Leftover) bool { return bench.PulledBy(l.ID) != run })
 }
 
 func (s *suite) pullAndDie(t *testing.T, r *registry.Registry, c *registry.Content) {
-	env := newSite(t, filepath.Dir(s.env.Dir), s.env.Images)
-	dead := s.Open(t, env)
-	t.Cleanup(func() {
-		if err := dead.Close(context.Background()); err != nil {
-			t.Errorf("Close after everything was removed by another: %v", err)
-		}
-	})
-	p, _ := bench.As[bench.Puller](dead)
-	offer := r.Offer(s.repository(env), c, clock())
+	dead := s.died(t)
+	run := dead.env.Run
+	p, _ := bench.As[bench.Puller](dead.engine)
+	offer := r.Offer(s.repository(dead.env), c, clock())
 	if err := p.Pull(t.Context(), bench.Spec{Image: offer.Reference()}); err != nil {
 		t.Fatalf("Pull: %v", err)
 	}
-	left := s.pulled(t, env.Run)
+	left := s.pulled(t, run)
 	if len(left) != 1 || left[0].ID != offer.Reference() {
 		t.Fatalf("Leftovers of what was pulled = %v, want %s", left, offer.Reference())
 	}
-	cleaner, _ := bench.As[bench.Cleaner](s.engine)
-	s.clean(t, cleaner, left[0], env.Run)
-	if left := s.pulled(t, env.Run); len(left) > 0 {
+	s.clean(t, left[0], run)
+	if left := s.pulled(t, run); len(left) > 0 {
 		t.Errorf("Leftovers after they were removed: %v", left)
 	}
 }

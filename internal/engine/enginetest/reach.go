@@ -67,9 +67,7 @@ func reaches(t *testing.T, s *suite) {
 		t.Run(strings.TrimSpace(w.network+" "+w.reach), func(t *testing.T) {
 			for _, protocol := range []string{"tcp", "udp"} {
 				port, err := netpath.FreePort(netip.IPv4Unspecified(), protocol)
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				s.reach(t, w, bench.Port{Container: port, Protocol: protocol})
 			}
 		})
@@ -145,9 +143,7 @@ func (s *suite) reached(t *testing.T, e bench.Addresser, w networkPath, x *trial
 // ErrUnsupported."
 func reachGone(t *testing.T, e bench.Addresser, x *trial, was netip.AddrPort) {
 	t.Helper()
-	if err := syscall.Kill(x.pid(t), syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, syscall.Kill(x.pid(t), syscall.SIGTERM))
 	x.wait(t)
 	if at, err := e.Address(t.Context(), x.Container, x.spec.Ports[0]); errors.Is(err, bench.ErrUnsupported) ||
 		err == nil && at != was {

@@ -9,39 +9,24 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-func readOnlyRoot(t *testing.T, s *suite) {
-	spec := s.spec("write", "/file", "text")
-	spec.Security.ReadOnly = true
-	if s.refused(t, ReadOnlyRoot, spec) {
-		return
-	}
+func readOnlyRoot(t *testing.T, s *suite, spec bench.Spec) {
+	spec.Argv = s.spec("write", "/file", "text").Argv
 	if _, exit := s.run(t, spec); exit.Code == 0 {
 		t.Error("writing to a read-only root succeeds")
 	}
 	if s.facts(t, spec).RootWritable {
 		t.Error("a read-only root looks writable inside")
 	}
-	mountOnReadOnly(t, s, spec)
-}
-
-// mountOnReadOnly checks that the mounts of a container with a read-only root work, for which their
-// targets must exist.
-func mountOnReadOnly(t *testing.T, s *suite, spec bench.Spec) {
-	t.Helper()
 	if s.unsupported(TmpfsMount) {
 		return
 	}
+	// Mounts work too, for which their targets must exist.
 	spec.Argv = []string{agent.Path, "write", "/mnt/data/file", "text"}
 	spec.Mounts = []bench.Mount{{Type: "tmpfs", Target: "/mnt/data", Size: 1 << 20}}
 	s.output(t, spec)
 }
 
-func noNewPrivileges(t *testing.T, s *suite) {
-	spec := s.spec("facts")
-	spec.Security.NoNewPrivileges = true
-	if s.refused(t, NoNewPrivileges, spec) {
-		return
-	}
+func noNewPrivileges(t *testing.T, s *suite, spec bench.Spec) {
 	if !s.facts(t, spec).NoNewPrivs {
 		t.Error("no_new_privs is not set inside")
 	}
@@ -51,30 +36,20 @@ func noNewPrivileges(t *testing.T, s *suite) {
 	}
 }
 
-func unconfined(t *testing.T, s *suite) {
-	spec := s.spec("facts")
-	spec.Security.Seccomp = "unconfined"
-	if s.refused(t, Unconfined, spec) {
-		return
-	}
+func unconfined(t *testing.T, s *suite, spec bench.Spec) {
 	if got := s.facts(t, spec).Seccomp; got != 0 {
 		t.Errorf("seccomp mode %d inside, want 0, none", got)
 	}
 }
 
 // One filter for all engines, with and without what makes runtimes set it last.
-func seccompDocker(t *testing.T, s *suite) {
-	spec := s.spec("facts")
-	spec.Security.Seccomp = bench.SeccompDocker
-	if s.refused(t, SeccompDocker, spec) {
-		return
-	}
+func seccompDocker(t *testing.T, s *suite, spec bench.Spec) {
 	for _, noNewPrivileges := range []bool{false, true} {
 		spec.Security.NoNewPrivileges = noNewPrivileges
 		if got := s.facts(t, spec).Seccomp; got != 2 {
 			t.Errorf("no_new_privs %v: seccomp mode %d inside, want 2, a filter", noNewPrivileges, got)
 		}
-		x := s.ready(t, s.waitingSpec(spec), "ready\n")
+		x := s.ready(t, spec, "ready\n")
 		if a, err := x.Inspect(t.Context()); err != nil || a.Security.Seccomp != bench.SeccompDocker {
 			t.Errorf("Inspect of one that runs: %q, %v; want the filter", a.Security.Seccomp, err)
 		}
@@ -83,18 +58,7 @@ func seccompDocker(t *testing.T, s *suite) {
 	s.refuses(t, spec)
 }
 
-// waitingSpec is spec with the task that waits.
-func (s *suite) waitingSpec(spec bench.Spec) bench.Spec {
-	spec.Argv = s.spec("hold").Argv
-	return spec
-}
-
-func userNamespace(t *testing.T, s *suite) {
-	spec := s.spec("facts")
-	spec.Security.UserNS = true
-	if s.refused(t, UserNS, spec) {
-		return
-	}
+func userNamespace(t *testing.T, s *suite, spec bench.Spec) {
 	facts := s.facts(t, spec)
 	if facts.UserNS == namespace(t, "user") {
 		t.Error("the user namespace is the host's")
@@ -129,12 +93,7 @@ func filesOfNamespace(t *testing.T, s *suite, spec bench.Spec) {
 }
 
 // A privileged container has capabilities that others lack.
-func privileged(t *testing.T, s *suite) {
-	spec := s.spec("hold")
-	spec.Security.Privileged = true
-	if s.refused(t, Privileged, spec) {
-		return
-	}
+func privileged(t *testing.T, s *suite, spec bench.Spec) {
 	if !s.hasSysAdmin(t, spec) {
 		t.Error("a privileged container lacks CAP_SYS_ADMIN")
 	}
@@ -156,9 +115,7 @@ func (s *suite) hasSysAdmin(t *testing.T, spec bench.Spec) bool {
 		text = s.ready(t, spec, "ready\n").status(t, field)
 	}
 	caps, err := strconv.ParseUint(text, 16, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return caps&(1<<capSysAdmin) != 0
 }
 

@@ -48,13 +48,8 @@ func storageOf(t *testing.T, s *suite) {
 func ownData(t *testing.T, s *suite, spec bench.Spec) {
 	t.Helper()
 	first, second := s.dataContainer(t, spec, "write", "text"), s.dataContainer(t, spec, "cat")
-	for x, fails := range map[*trial]bool{first: false, second: true} {
-		x.attach(t)
-		x.start(t)
-		if exit := x.wait(t); (exit.Code != 0) != fails {
-			t.Errorf("%q: %v (stderr: %.300q), want a failure: %v", x.spec.Argv, exit, x.stderr.String(), fails)
-		}
-	}
+	first.ends(t, false)
+	second.ends(t, true)
 	if kept := s.keepsOutside(t); spec.Storage == "bind" && len(kept) != 2 || spec.Storage != "bind" && len(kept) > 0 {
 		t.Errorf("of two containers, what would be cleaned up is %q", kept)
 	}
@@ -99,11 +94,7 @@ func namedData(t *testing.T, s *suite, spec bench.Spec) {
 			continue
 		}
 		x := s.dataContainer(t, spec, step.task[0], step.task[1:]...)
-		x.attach(t)
-		x.start(t)
-		if exit := x.wait(t); (exit.Code != 0) != step.fails {
-			t.Errorf("%q: %v (stderr: %.300q), want a failure: %v", x.spec.Argv, exit, x.stderr.String(), step.fails)
-		}
+		x.ends(t, step.fails)
 		s.remove(t, x)
 		s.remove(t, x) // see ownData
 	}
@@ -140,12 +131,8 @@ func (s *suite) dataDir(t *testing.T, spec bench.Spec) string {
 // keepsOutside lists the directories of this run that would be cleaned up.
 func (s *suite) keepsOutside(t *testing.T) []string {
 	t.Helper()
-	cleaner, ok := bench.As[bench.Cleaner](s.engine)
-	if !ok {
-		t.Fatal("the engine is no bench.Cleaner: nothing could be removed after a crash")
-	}
 	var found []string
-	for _, l := range list(t, cleaner, func(run string) bool { return run == s.env.Run }) {
+	for _, l := range s.leftoversOf(t, s.env.Run) {
 		if l.Kind == "data" {
 			found = append(found, l.ID)
 		}
@@ -181,12 +168,17 @@ func foreignData(t *testing.T, s *suite) {
 // writesData checks that a container of spec can write to its data.
 func (s *suite) writesData(t *testing.T, spec bench.Spec) {
 	t.Helper()
-	x := s.dataContainer(t, spec, "write", "text")
+	s.dataContainer(t, spec, "write", "text").ends(t, false)
+}
+
+// ends runs a container to its end, and checks whether it fails.
+func (x *trial) ends(t *testing.T, fails bool) {
+	t.Helper()
 	x.attach(t)
 	x.start(t)
-	if exit := x.wait(t); exit != (bench.Exit{}) {
-		t.Errorf("data on %s, %+v: %v (stderr: %.300q), want the file written",
-			spec.Storage, spec.Security, exit, x.stderr.String())
+	if exit := x.wait(t); (exit.Code != 0) != fails {
+		t.Errorf("%q with data on %s, %+v: %v (stderr: %.300q), want a failure: %v",
+			x.spec.Argv, x.spec.Storage, x.spec.Security, exit, x.stderr.String(), fails)
 	}
 }
 
@@ -264,9 +256,7 @@ func (x *trial) hostData(t *testing.T) string {
 	}
 	inside, err := proc.Mounts("/", x.pid(t))
 	here, err2 := proc.Mounts("/", 0)
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(err, err2))
 	i := slices.IndexFunc(inside, func(m proc.Mount) bool { return m.Point == bench.DataDir })
 	if i < 0 {
 		t.Fatalf("nothing is mounted at %s", bench.DataDir)
@@ -303,9 +293,7 @@ func (s *suite) leavesData(t *testing.T, dir string) (left []string) {
 func emptied(t *testing.T, dir string, others ...string) {
 	t.Helper()
 	left, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, e := range left {
 		t.Errorf("left in the directory of data: %s", e.Name())
 	}

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -44,19 +46,37 @@ func (s *suite) close(t *testing.T) {
 		t.Errorf("Close: %v", err)
 	}
 	s.nothingLeft(t, s.env)
-	s.emptyDir(t, s.env)
-}
-
-// emptyDir checks that the run's directory is empty.
-func (s *suite) emptyDir(t *testing.T, env Env) {
-	t.Helper()
-	entries, err := os.ReadDir(env.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries, err := os.ReadDir(s.env.Dir)
+	noError(t, err)
 	for _, e := range entries {
 		t.Errorf("left in the run's directory after Close: %s", e.Name())
 	}
+}
+
+// died returns the suite of another run on the same machine, which died: whatever it left is removed
+// by others. At the end of the subtest it releases what it still holds in this process.
+func (s *suite) died(t *testing.T) *suite {
+	t.Helper()
+	env := newSite(t, filepath.Dir(s.env.Dir), s.env.Images)
+	other := &suite{Options: s.Options, env: env, engine: s.Open(t, env), cleaned: true}
+	closes(t, other.engine)
+	return other
+}
+
+// cleaner is the engine as one that cleans up after a crash.
+func (s *suite) cleaner(t *testing.T) bench.Cleaner {
+	t.Helper()
+	cleaner, ok := bench.As[bench.Cleaner](s.engine)
+	if !ok {
+		t.Fatal("the engine is no bench.Cleaner: nothing could be removed after a crash")
+	}
+	return cleaner
+}
+
+// leftoversOf lists what a run left.
+func (s *suite) leftoversOf(t *testing.T, run string) []bench.Leftover {
+	t.Helper()
+	return list(t, s.cleaner(t), func(r string) bool { return r == run })
 }
 
 func (s *suite) unsupported(f Feature) bool { return slices.Contains(s.Unsupported, f) }
@@ -90,9 +110,7 @@ func (s *suite) withToken(spec bench.Spec) (bench.Spec, string) {
 func (s *suite) prepared(t *testing.T, spec bench.Spec) (bench.Spec, string) {
 	t.Helper()
 	spec, token := s.withToken(spec)
-	if err := s.engine.Prepare(t.Context(), spec); err != nil {
-		t.Fatalf("Prepare: %v", err)
-	}
+	noError(t, s.engine.Prepare(t.Context(), spec))
 	return spec, token
 }
 
@@ -172,12 +190,30 @@ func (x *trial) wait(t *testing.T) bench.Exit {
 	return exit
 }
 
-// run runs a container to its end. The end of the subtest removes it.
-func (s *suite) run(t *testing.T, spec bench.Spec) (*trial, bench.Exit) {
+// started creates a container, attaches to it and starts it.
+func (s *suite) started(t *testing.T, spec bench.Spec) *trial {
 	t.Helper()
 	x := s.create(t, spec)
 	x.attach(t)
 	x.start(t)
+	return x
+}
+
+// printing starts a container with a task whose output goes to these writers.
+func (s *suite) printing(t *testing.T, stdout, stderr io.Writer, task ...string) *trial {
+	t.Helper()
+	x := s.create(t, s.spec(task...))
+	if err := x.Attach(t.Context(), stdout, stderr); err != nil {
+		t.Fatalf("Attach: %v", err)
+	}
+	x.start(t)
+	return x
+}
+
+// run runs a container to its end. The end of the subtest removes it.
+func (s *suite) run(t *testing.T, spec bench.Spec) (*trial, bench.Exit) {
+	t.Helper()
+	x := s.started(t, spec)
 	return x, x.wait(t)
 }
 
@@ -196,18 +232,14 @@ func (s *suite) facts(t *testing.T, spec bench.Spec) agent.Facts {
 	t.Helper()
 	spec.Argv = []string{agent.Path, "facts"}
 	var f agent.Facts
-	if err := json.Unmarshal([]byte(s.output(t, spec)), &f); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal([]byte(s.output(t, spec)), &f))
 	return f
 }
 
 // ready starts a container and waits until it has printed text.
 func (s *suite) ready(t *testing.T, spec bench.Spec, text string) *trial {
 	t.Helper()
-	x := s.create(t, spec)
-	x.attach(t)
-	x.start(t)
+	x := s.started(t, spec)
 	if err := x.stdout.await(t.Context(), text); err != nil {
 		t.Fatalf("%q has not printed %q: %v (stdout: %.300q, stderr: %.300q)",
 			spec.Argv, text, err, x.stdout.String(), x.stderr.String())

@@ -216,10 +216,7 @@ func removeGroup(ctx context.Context, h *cgroup.Hierarchy, l bench.Leftover) err
 	group := path.Join(runGroup(l.Run), l.ID)
 	// A container that was never started can have a process whose mounts no longer tell where it
 	// belongs.
-	if err := h.Kill(ctx, group); err != nil {
-		return err
-	}
-	if err := h.Remove(ctx, group); err != nil {
+	if err := errors.Join(h.Kill(ctx, group), h.Remove(ctx, group)); err != nil {
 		return err
 	}
 	return h.Prune(runGroup(l.Run))

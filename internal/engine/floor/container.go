@@ -14,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/datadir"
+	"github.com/tare-bench/tare/internal/engine/stdstream"
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
 	"github.com/tare-bench/tare/internal/kernel/netdev"
 )
@@ -98,7 +99,7 @@ func (c *container) Start(ctx context.Context) error {
 	c.started = true
 	for i, from := range c.output {
 		to := c.outputs[i]
-		c.copying.Go(func() { copyOutput(to, from) })
+		c.copying.Go(func() { stdstream.Drain(to, from) })
 	}
 	if _, err := c.control.Write([]byte{'\n'}); err != nil {
 		return fmt.Errorf("start %s: %w", c.id, err)
@@ -107,26 +108,6 @@ func (c *container) Start(ctx context.Context) error {
 		return fmt.Errorf("start %s: %w", c.id, err)
 	}
 	return nil
-}
-
-// chunk is how much is copied at once: half of what a pipe holds.
-const chunk = 32 << 10
-
-// copyOutput copies the container's output until its last process has ended. It keeps reading if there
-// is no writer or if the writer fails, so that a full pipe never blocks the container.
-func copyOutput(to io.Writer, from *os.File) {
-	buf := make([]byte, chunk)
-	for {
-		n, err := from.Read(buf)
-		if to != nil && n > 0 {
-			if _, werr := to.Write(buf[:n]); werr != nil {
-				to = nil
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
 }
 
 // reap waits for the end of the first process, and so of all processes: the kernel kills the

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/stdstream"
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
 	"github.com/tare-bench/tare/internal/kernel/netns"
 )
@@ -89,7 +90,7 @@ func (x *execution) open(stdout, stderr io.Writer) error {
 			return err
 		}
 		x.files, x.parentFiles = append(x.files, w), append(x.parentFiles, r)
-		x.copying.Go(func() { copyOutput(to, r) })
+		x.copying.Go(func() { stdstream.Drain(to, r) })
 	}
 	return nil
 }

@@ -64,17 +64,6 @@ type Engine struct {
 	groups func() (*cgroup.Hierarchy, error)
 }
 
-var (
-	_ bench.Engine          = (*Engine)(nil)
-	_ bench.Cgrouper        = (*Engine)(nil)
-	_ bench.Cleaner         = (*Engine)(nil)
-	_ bench.Pauser          = (*Engine)(nil)
-	_ bench.Execer          = (*Engine)(nil)
-	_ bench.Signaler        = (*Engine)(nil)
-	_ bench.ProcessReporter = (*Engine)(nil)
-	_ bench.Addresser       = (*Engine)(nil)
-)
-
 // New returns the engine.
 func New(c Config) *Engine {
 	var b [4]byte

@@ -21,6 +21,17 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
 )
 
+var (
+	_ bench.Engine          = (*floor.Engine)(nil)
+	_ bench.Cgrouper        = (*floor.Engine)(nil)
+	_ bench.Cleaner         = (*floor.Engine)(nil)
+	_ bench.Pauser          = (*floor.Engine)(nil)
+	_ bench.Execer          = (*floor.Engine)(nil)
+	_ bench.Signaler        = (*floor.Engine)(nil)
+	_ bench.ProcessReporter = (*floor.Engine)(nil)
+	_ bench.Addresser       = (*floor.Engine)(nil)
+)
+
 func open(_ testing.TB, s enginetest.Env) bench.Engine {
 	return floor.New(floor.Config{Name: "floor", Run: s.Run, Dir: s.Dir, Images: s.Images})
 }

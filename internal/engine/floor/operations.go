@@ -3,9 +3,12 @@ package floor
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"syscall"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/netdev"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
 )
 
 // Pause implements bench.Pauser with the kernel's freezer. It needs a group.
@@ -71,4 +74,22 @@ func (e *Engine) running(c bench.Container) (*container, error) {
 		return nil, fmt.Errorf("%s: %w", own.id, errState)
 	}
 	return own, nil
+}
+
+// Address implements bench.Addresser.
+func (e *Engine) Address(_ context.Context, c bench.Container, p bench.Port) (netip.AddrPort, error) {
+	own, err := e.running(c)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	return netdev.Address(own.plan.spec, own.address, p)
+}
+
+// Path implements bench.Addresser.
+func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]string, error) {
+	own, err := e.running(c)
+	if err != nil {
+		return nil, err
+	}
+	return netpath.PathTo(ctx, e, c, p, own.plan.spec.Reach)
 }

@@ -57,17 +57,6 @@ type Engine struct {
 	announced []*datadir.Dir // reserved by DataDir, not made yet
 }
 
-var (
-	_ bench.Engine          = (*Engine)(nil)
-	_ bench.Cleaner         = (*Engine)(nil)
-	_ bench.Pauser          = (*Engine)(nil)
-	_ bench.Execer          = (*Engine)(nil)
-	_ bench.Signaler        = (*Engine)(nil)
-	_ bench.ProcessReporter = (*Engine)(nil)
-	_ bench.Addresser       = (*Engine)(nil)
-	_ bench.DataKeeper      = (*Engine)(nil)
-)
-
 // New returns the engine.
 func New(c Config) *Engine { return &Engine{config: c, data: datadir.NewPlain(c.Run, c.Name, c.Dir)} }
 

@@ -19,6 +19,17 @@ import (
 	"github.com/tare-bench/tare/internal/image/imagetest"
 )
 
+var (
+	_ bench.Engine          = (*native.Engine)(nil)
+	_ bench.Cleaner         = (*native.Engine)(nil)
+	_ bench.Pauser          = (*native.Engine)(nil)
+	_ bench.Execer          = (*native.Engine)(nil)
+	_ bench.Signaler        = (*native.Engine)(nil)
+	_ bench.ProcessReporter = (*native.Engine)(nil)
+	_ bench.Addresser       = (*native.Engine)(nil)
+	_ bench.DataKeeper      = (*native.Engine)(nil)
+)
+
 func open(_ testing.TB, s enginetest.Env) bench.Engine {
 	return native.New(native.Config{Name: "native", Run: s.Run, Dir: s.Dir, Images: s.Images})
 }

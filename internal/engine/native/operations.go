@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"slices"
 	"syscall"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
 )
 
 // Pause implements bench.Pauser. It returns when the first process has stopped.
@@ -207,4 +209,15 @@ func (p *process) removeChild(other *process) {
 	p.signalling.Lock()
 	defer p.signalling.Unlock()
 	delete(p.execs, other)
+}
+
+// Address implements bench.Addresser: the port is the host's own.
+func (e *Engine) Address(_ context.Context, c bench.Container, p bench.Port) (netip.AddrPort, error) {
+	_, err := e.processOf(c)
+	return bench.OnLoopback(p.Container), err
+}
+
+// Path implements bench.Addresser.
+func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]string, error) {
+	return netpath.PathTo(ctx, e, c, p, "")
 }

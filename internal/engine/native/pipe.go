@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/engine/stdstream"
 )
 
 // chunk is how much is copied at once: half of what a pipe holds.
@@ -15,7 +17,7 @@ const chunk = 32 << 10
 // A pipe copies a process's output to a writer. A nil pipe copies nothing.
 type pipe struct {
 	r, w *os.File
-	to   io.Writer // nil after an error
+	to   stdstream.Sink
 	done chan struct{}
 	buf  []byte
 }
@@ -25,7 +27,7 @@ func newPipe(to io.Writer) (*pipe, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pipe{r: r, w: w, to: to, buf: make([]byte, chunk)}, nil
+	return &pipe{r: r, w: w, to: stdstream.Sink{To: to}, buf: make([]byte, chunk)}, nil
 }
 
 // run begins to copy. The process has its own descriptor of the other end.
@@ -39,7 +41,7 @@ func (p *pipe) run() {
 		defer close(p.done)
 		for {
 			n, err := p.r.Read(p.buf)
-			p.write(n)
+			_, _ = p.to.Write(p.buf[:n]) // a sink takes everything
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				p.drain()
 				return
@@ -49,16 +51,6 @@ func (p *pipe) run() {
 			}
 		}
 	}()
-}
-
-// write passes the first n bytes to the writer. If the writer fails, later bytes are discarded.
-func (p *pipe) write(n int) {
-	if p.to == nil || n <= 0 {
-		return
-	}
-	if _, err := p.to.Write(p.buf[:n]); err != nil {
-		p.to = nil
-	}
 }
 
 // finish returns when all output has been copied. The process has exited, so all its output is in
@@ -92,7 +84,7 @@ func (p *pipe) drain() {
 		if n <= 0 {
 			return // end of file, or empty
 		}
-		p.write(n)
+		_, _ = p.to.Write(p.buf[:n]) // as above
 		left -= n
 	}
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/image"
-	"github.com/tare-bench/tare/internal/kernel/proc"
 	"github.com/tare-bench/tare/internal/kernel/userns"
 )
 
@@ -213,19 +212,9 @@ func (b *bundle) remove() error {
 	return errors.Join(b.data.Remove(), removeTree(b.dir))
 }
 
-// removeTree unmounts everything below dir and then deletes dir. It deletes nothing while anything
-// is still mounted there, because it would delete the files of that mount.
+// removeTree unmounts everything below dir and then deletes dir.
 func removeTree(dir string) error {
-	// The kernel names mounts by their real paths.
-	parent, err := filepath.EvalSymlinks(filepath.Dir(dir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	dir = filepath.Join(parent, filepath.Base(dir))
-	points, err := mountedBelow(dir)
+	points, err := datadir.MountsBelow(dir)
 	if err != nil {
 		return err
 	}
@@ -234,27 +223,5 @@ func removeTree(dir string) error {
 			return &os.PathError{Op: "unmount", Path: point, Err: err}
 		}
 	}
-	points, err = mountedBelow(dir)
-	if err != nil {
-		return err
-	}
-	if len(points) > 0 {
-		return fmt.Errorf("remove %s: a file system is still mounted at %s: unmount it first", dir, points[0])
-	}
-	return os.RemoveAll(dir)
-}
-
-// mountedBelow lists the mount points at or below a directory, in the order of mounting.
-func mountedBelow(dir string) ([]string, error) {
-	mounts, err := proc.Mounts("/", 0)
-	if err != nil {
-		return nil, err
-	}
-	var points []string
-	for _, m := range mounts {
-		if m.Point == dir || strings.HasPrefix(m.Point, dir+"/") {
-			points = append(points, m.Point)
-		}
-	}
-	return points, nil
+	return datadir.RemoveTree(dir)
 }

@@ -7,9 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/stdstream"
 )
 
 // Checkpointable checks that the runtime supports checkpoints, and that CRIU works on this kernel.
@@ -55,12 +55,7 @@ func knowsCRIU(ctx context.Context, h *hostInfo) bool {
 func output(ctx context.Context, name string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.WaitDelay = time.Second
-	var out limitedBuffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err := bench.Because(ctx, cmd.Run())
-	return out.text, err
+	return stdstream.Run(ctx, tailSize, name, args...)
 }
 
 // Checkpoint runs the runtime's checkpoint into the container's bundle. It returns when the first
@@ -70,12 +65,12 @@ func (e *Engine) Checkpoint(ctx context.Context, c bench.Container) error {
 	if err != nil {
 		return err
 	}
-	b, null := own.bundle, own.host.null
+	b := own.bundle
 	l := own.watch()
 	if err := errors.Join(os.RemoveAll(b.path("checkpoint")), os.Mkdir(b.path("checkpoint"), 0o700)); err != nil {
 		return err
 	}
-	if err := own.command(ctx, null, b.errors, "checkpoint", "--image-path", b.path("checkpoint")); err != nil {
+	if err := own.quietly(ctx, []string{"checkpoint", "--image-path", b.path("checkpoint")}); err != nil {
 		return err
 	}
 	select {
@@ -84,7 +79,7 @@ func (e *Engine) Checkpoint(ctx context.Context, c bench.Container) error {
 		return fmt.Errorf("%s was checkpointed but has not ended: %w", b.id, context.Cause(ctx))
 	}
 	if own.host.dialect.checkpoint == runtimeCheckpoint {
-		return own.command(ctx, null, b.errors, "delete")
+		return own.quietly(ctx, []string{"delete"})
 	}
 	return nil
 }
@@ -103,8 +98,9 @@ func (e *Engine) Restore(ctx context.Context, c bench.Container) error {
 		return err
 	}
 	own.begin()
-	err = own.command(ctx, b.stdout.w, b.stderr.w, "restore", "--detach",
-		"--bundle", b.dir, "--image-path", b.path("checkpoint"), "--pid-file", b.path("pid"))
+	err = own.command(ctx, b.stdout.w, b.stderr.w, []string{
+		"restore", "--detach", "--bundle", b.dir, "--image-path", b.path("checkpoint"), "--pid-file", b.path("pid"),
+	})
 	own.watch()
 	return err
 }

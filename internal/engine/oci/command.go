@@ -152,15 +152,13 @@ func commandFailure(argv []string, err error, log, stderr []byte) error {
 
 // linesOf splits text into those of its lines that are not empty.
 func linesOf(text []byte) [][]byte {
-	lines := bytes.Split(text, []byte("\n"))
-	n := 0
-	for _, line := range lines {
+	var lines [][]byte
+	for line := range bytes.Lines(text) {
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			lines[n] = line
-			n++
+			lines = append(lines, line)
 		}
 	}
-	return lines[:n]
+	return lines
 }
 
 // message takes the message from a line of a JSON log. Any other line is itself the message.
@@ -193,15 +191,7 @@ func tail(name string) []byte {
 		return nil
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	if size, err := f.Seek(0, io.SeekEnd); err == nil {
-		_, err = f.Seek(max(0, size-tailSize), io.SeekStart)
-		if err != nil {
-			return nil
-		}
-	}
-	text, err := io.ReadAll(io.LimitReader(f, tailSize))
-	if err != nil {
-		return nil
-	}
+	size, _ := f.Seek(0, io.SeekEnd)
+	text, _ := io.ReadAll(io.NewSectionReader(f, max(0, size-tailSize), tailSize)) // as much as can be read
 	return text
 }

@@ -1,12 +1,15 @@
 package oci
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/containerd/containerd/v2/pkg/cap"
+	"github.com/moby/sys/user"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/tare-bench/tare/internal/agent"
@@ -28,7 +31,9 @@ func (e *Engine) check(h *hostInfo, spec bench.Spec) error {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
 	}
-	if err := errors.Join(bench.CheckNetwork(spec, "none", "host", "bridge"), netdev.Check(spec)); err != nil {
+	err := cmp.Or(bench.CheckNetwork(spec, "none", "host", "bridge"), netdev.Check(spec), datadir.Check(spec),
+		datadir.CheckMounts(spec, "bind", "tmpfs"), seccomp.Check(spec.Security))
+	if err != nil {
 		return fmt.Errorf("%s: %w", e.cfg.Name, err)
 	}
 	switch {
@@ -36,22 +41,13 @@ func (e *Engine) check(h *hostInfo, spec bench.Spec) error {
 		return refuse("runtime %q: this engine runs only %s: use another engine", spec.Runtime, h.version.name)
 	case !slices.Contains([]string{"", "layer", "bind", "tmpfs"}, spec.Storage):
 		return refuse("storage %q: a bare runtime has no volumes: use layer, bind or tmpfs", spec.Storage)
-	case datadir.Check(spec) != nil:
-		return fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
 	case spec.Snapshotter != "" && spec.Snapshotter != "overlayfs":
 		return refuse("snapshotter %q: use overlayfs", spec.Snapshotter)
-	case seccomp.Check(spec.Security) != nil:
-		return fmt.Errorf("%s: %w", e.cfg.Name, seccomp.Check(spec.Security))
 	case spec.Security.UserNS && spec.Security.Privileged:
 		return refuse("a privileged container cannot have a user namespace of its own: use only one of the two")
 	case spec.Security.UserNS:
 		if err := userns.Traversable(e.cfg.Dir); err != nil {
 			return fmt.Errorf("%s: %w", e.cfg.Name, err)
-		}
-	}
-	for _, m := range spec.Mounts {
-		if m.Type != "bind" && m.Type != "tmpfs" {
-			return refuse("mount of type %q at %s: use bind or tmpfs", m.Type, m.Target)
 		}
 	}
 	if what := h.dialect.refuse(spec); what != "" {
@@ -220,4 +216,32 @@ func maskedPaths() []string {
 func capabilityNames(set uint64) []string {
 	held, _ := cap.FromBitmap(set)
 	return held
+}
+
+// userOf finds the user that an image asks to run as: "", "USER" or "USER:GROUP", each a number or
+// a name in the image's own /etc/passwd and /etc/group.
+func userOf(base, wanted string) (specs.User, error) {
+	if wanted == "" {
+		return specs.User{}, nil
+	}
+	found, err := user.GetExecUser(wanted, nil, text(base, "etc/passwd"), text(base, "etc/group"))
+	if err != nil {
+		return specs.User{}, fmt.Errorf("user %q, which the image asks for: %w", wanted, err)
+	}
+	u := specs.User{UID: uint32(found.Uid), GID: uint32(found.Gid)}
+	for _, id := range found.Sgids {
+		u.AdditionalGids = append(u.AdditionalGids, uint32(id))
+	}
+	return u, nil
+}
+
+// text returns a file of the image; empty if the image does not have it.
+func text(base, file string) io.Reader {
+	f, err := os.OpenInRoot(base, file) // a link in the image cannot lead out of it
+	if err != nil {
+		return strings.NewReader("")
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	b, _ := io.ReadAll(io.LimitReader(f, 1<<20))
+	return strings.NewReader(string(b))
 }

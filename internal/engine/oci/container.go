@@ -61,13 +61,13 @@ type initProcess struct {
 
 func (c *container) ID() string { return c.bundle.id }
 
-// command runs a command of the runtime, for this container.
-func (c *container) command(ctx context.Context, stdout, stderr *os.File, args ...string) error {
-	return c.commandWith(ctx, stdout, stderr, args)
+// quietly runs a command whose output does not matter.
+func (c *container) quietly(ctx context.Context, args []string, after ...string) error {
+	return c.command(ctx, c.host.null, c.bundle.errors, args, after...)
 }
 
-// commandWith runs a command with further arguments after the container's name.
-func (c *container) commandWith(ctx context.Context, stdout, stderr *os.File, args []string, after ...string) error {
+// command runs a command of the runtime, with further arguments after the container's name.
+func (c *container) command(ctx context.Context, stdout, stderr *os.File, args []string, after ...string) error {
 	argv := append(c.globals("log"), args...)
 	argv = append(append(argv, c.bundle.id), after...)
 	if err := run(ctx, c.host, stdout, stderr, argv); err != nil {
@@ -104,7 +104,7 @@ func (c *container) initPID() (*process, error) { return c.init.Load().process()
 // create makes the container. Its process exists from then on.
 func (c *container) create(ctx context.Context) error {
 	b := c.bundle
-	return c.command(ctx, b.stdout.w, b.stderr.w, "create", "--bundle", b.dir, "--pid-file", b.path("pid"))
+	return c.command(ctx, b.stdout.w, b.stderr.w, []string{"create", "--bundle", b.dir, "--pid-file", b.path("pid")})
 }
 
 // join puts the container on the engine's bridge. It runs after create, when the namespaces exist
@@ -192,7 +192,7 @@ func (c *container) Attach(_ context.Context, stdout, stderr io.Writer) error {
 // Start runs the runtime's start. The process's output stays in the pipes until that command has
 // returned.
 func (c *container) Start(ctx context.Context) error {
-	err := c.command(ctx, c.host.null, c.bundle.errors, "start")
+	err := c.quietly(ctx, []string{"start"})
 	c.watch()
 	return err
 }
@@ -288,7 +288,7 @@ func (c *container) delete(ctx context.Context) (regular bool, err error) {
 	if c.frozen.Load() && c.host.dialect.sandbox {
 		args = append(args, "--force") // runsc calls a sandbox that was killed while paused "paused" forever
 	}
-	return regular, c.command(limited, c.host.null, c.bundle.errors, args...)
+	return regular, c.quietly(limited, args)
 }
 
 // kill kills the first process. All others in its PID namespace die with it.
@@ -314,7 +314,7 @@ func (c *container) forceDelete(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, deleteLimit)
 	defer cancel()
 	// Its answer does not matter: the code below checks what is still there.
-	_ = c.command(limited, c.host.null, c.bundle.errors, "delete", "--force")
+	_ = c.quietly(limited, []string{"delete", "--force"})
 	if err := endGroup(ctx, c.bundle.cgroup); err != nil {
 		return err
 	}

@@ -15,6 +15,18 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
+var (
+	_ bench.Engine          = (*oci.Engine)(nil)
+	_ bench.Cgrouper        = (*oci.Engine)(nil)
+	_ bench.Pauser          = (*oci.Engine)(nil)
+	_ bench.Execer          = (*oci.Engine)(nil)
+	_ bench.Signaler        = (*oci.Engine)(nil)
+	_ bench.Checkpointer    = (*oci.Engine)(nil)
+	_ bench.ProcessReporter = (*oci.Engine)(nil)
+	_ bench.Addresser       = (*oci.Engine)(nil)
+	_ bench.Cleaner         = (*oci.Engine)(nil)
+)
+
 func TestConformance(t *testing.T) {
 	common := append(enginetest.BareNetworks(), enginetest.StorageVolume)
 	for _, test := range []struct {

@@ -2,22 +2,13 @@ package oci
 
 import (
 	"context"
+	"net/netip"
 	"strconv"
 	"syscall"
 
 	"github.com/tare-bench/tare/internal/bench"
-)
-
-var (
-	_ bench.Engine          = (*Engine)(nil)
-	_ bench.Cgrouper        = (*Engine)(nil)
-	_ bench.Pauser          = (*Engine)(nil)
-	_ bench.Execer          = (*Engine)(nil)
-	_ bench.Signaler        = (*Engine)(nil)
-	_ bench.Checkpointer    = (*Engine)(nil)
-	_ bench.ProcessReporter = (*Engine)(nil)
-	_ bench.Addresser       = (*Engine)(nil)
-	_ bench.Cleaner         = (*Engine)(nil)
+	"github.com/tare-bench/tare/internal/kernel/netdev"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
 )
 
 // containerOf returns the container as one of this package's.
@@ -32,7 +23,7 @@ func (e *Engine) Pause(ctx context.Context, c bench.Container) error {
 		return err
 	}
 	own.frozen.Store(true) // even if it fails
-	return own.command(ctx, own.host.null, own.bundle.errors, "pause")
+	return own.quietly(ctx, []string{"pause"})
 }
 
 // Resume runs the runtime's resume.
@@ -41,7 +32,7 @@ func (e *Engine) Resume(ctx context.Context, c bench.Container) error {
 	if err != nil {
 		return err
 	}
-	if err := own.command(ctx, own.host.null, own.bundle.errors, "resume"); err != nil {
+	if err := own.quietly(ctx, []string{"resume"}); err != nil {
 		return err
 	}
 	own.frozen.Store(false)
@@ -54,7 +45,7 @@ func (e *Engine) Signal(ctx context.Context, c bench.Container, s syscall.Signal
 	if err != nil {
 		return err
 	}
-	return own.commandWith(ctx, own.host.null, own.bundle.errors, []string{"kill"}, strconv.Itoa(int(s)))
+	return own.quietly(ctx, []string{"kill"}, strconv.Itoa(int(s)))
 }
 
 // Daemons returns none: a runtime has no daemon.
@@ -71,4 +62,22 @@ func (e *Engine) Pid(_ context.Context, c bench.Container) (int, error) {
 		return 0, err
 	}
 	return p.pid, nil
+}
+
+// Address implements bench.Addresser.
+func (e *Engine) Address(_ context.Context, c bench.Container, p bench.Port) (netip.AddrPort, error) {
+	own, err := e.containerOf(c)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	return netdev.Address(own.spec, own.address, p)
+}
+
+// Path implements bench.Addresser.
+func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]string, error) {
+	own, err := e.containerOf(c)
+	if err != nil {
+		return nil, err
+	}
+	return netpath.PathTo(ctx, e, c, p, own.spec.Reach)
 }

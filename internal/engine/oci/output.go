@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/engine/stdstream"
 )
 
 // A pipe receives what a process prints to one of its streams. A nil pipe can be closed.
@@ -32,15 +34,10 @@ func newPipe() (*pipe, error) {
 // discarded, and so is all output after an error of w, because a process blocks when its pipe is
 // full.
 func (p *pipe) copy(w io.Writer) {
-	if w == nil {
-		w = io.Discard
-	}
 	p.done = make(chan struct{})
 	go func(r io.Reader, done chan<- struct{}) {
 		defer close(done)
-		if _, err := io.Copy(w, r); err != nil {
-			_, _ = io.Copy(io.Discard, r) // there is no reader for this error
-		}
+		stdstream.Drain(w, r)
 	}(p.r, p.done)
 }
 

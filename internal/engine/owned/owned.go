@@ -1,6 +1,6 @@
-// Package owned tracks the objects that a run has in an engine's own store: their label and names,
-// the images that the run has put there, and the leftovers of dead runs. A driver makes the calls;
-// see Store.
+// Package owned is what drivers of engines with objects of their own have in common: labels and names,
+// calls that make and remove something, the images that the run has put into the engine's store, and
+// the leftovers of dead runs. A driver makes the calls; see Store.
 package owned
 
 import (
@@ -11,11 +11,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/kernel/cgroup"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
 // Label is on every object; its value is the run's ID.
@@ -80,8 +83,11 @@ func (r Run) CheckLabels(labels map[string]string) error {
 	return nil
 }
 
-// CallError adds to an error which call of the engine failed.
+// CallError adds to an error which call of the engine failed; nil stays nil.
 func (r Run) CallError(call string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return fmt.Errorf("%s: %s: %w", r.Engine, call, err)
 }
 
@@ -125,6 +131,19 @@ func (r Run) Restart(ctx context.Context, unit, elsewhere string, answers func()
 	}
 }
 
+// The kinds of what a dead run leaves.
+const (
+	KindContainer = "container"
+	KindSandbox   = "sandbox"
+	KindSnapshot  = "snapshot" // of a container whose creation was cut off
+	KindImage     = "image"
+	KindNetwork   = "network"
+	KindVolume    = "volume"
+	KindGroup     = "cgroup"    // of the run
+	KindProcess   = "process"   // that the run started
+	KindDirectory = "directory" // of such a process
+)
+
 // Leftovers collects the objects that dead runs have left in one engine.
 type Leftovers struct {
 	Engine string                // name of the instance
@@ -137,4 +156,28 @@ func (l *Leftovers) Add(run, kind, id string) {
 	if bench.ValidRunID(run) == nil && l.IsDead(run) {
 		l.Found = append(l.Found, bench.Leftover{Run: run, Engine: l.Engine, Kind: kind, ID: id})
 	}
+}
+
+// ProcessID names a process. It has the start time too, because another process can get the same number
+// later.
+func ProcessID(p proc.Process) string { return fmt.Sprintf("%d@%d", p.PID, p.Start) }
+
+// KillProcess kills exactly the process with that ID, and returns when it is dead. find returns the
+// process that has a number now, and whether it can be the one.
+func KillProcess(ctx context.Context, id string, find func(pid int) (proc.Process, bool)) error {
+	number, _, _ := strings.Cut(id, "@")
+	pid, err := strconv.Atoi(number)
+	if err != nil || pid <= 1 {
+		return fmt.Errorf("leftover %q is not the ID of a process (PID@START)", id)
+	}
+	still := func() bool { p, ok := find(pid); return ok && ProcessID(p) == id }
+	if err := cgroup.KillProcess(pid, still); err != nil {
+		return err
+	}
+	for still() {
+		if err := bench.Sleep(ctx, time.Millisecond); err != nil {
+			return fmt.Errorf("kill process %d: %w", pid, err)
+		}
+	}
+	return nil
 }

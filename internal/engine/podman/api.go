@@ -100,7 +100,7 @@ func (c *client) remove(ctx context.Context, path string) error {
 	remove := func() error { return c.call(ctx, http.MethodDelete, path, nil, nil) }
 	err := remove()
 	if _, answered := errors.AsType[*apiError](err); err != nil && !answered && ctx.Err() == nil {
-		if anew, _ := c.ownService.ensureRunning(ctx, 100*time.Millisecond); anew { // else the first error says more
+		if c.ownService != nil && c.ownService.ensureRunning(ctx, 100*time.Millisecond) == nil {
 			err = remove()
 		}
 	}

@@ -3,29 +3,16 @@ package podman
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/engine/owned"
-	"github.com/tare-bench/tare/internal/kernel/cgroup"
 	"github.com/tare-bench/tare/internal/kernel/netdev"
 	"github.com/tare-bench/tare/internal/kernel/proc"
-)
-
-// The kinds of what a dead run leaves.
-const (
-	kindContainer = "container"
-	kindNetwork   = "network"
-	kindImage     = "image"
-	kindProcess   = "process"   // of a service that a run started
-	kindDirectory = "directory" // of such a service
 )
 
 // Leftovers lists what dead runs left: the containers and networks with their labels (a container's
@@ -38,10 +25,10 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	}
 	services, err := servicesOf()
 	for _, s := range services {
-		left.Add(runOfDir(s.dir), kindProcess, s.id())
+		left.Add(runOfDir(s.dir), owned.KindProcess, owned.ProcessID(s.Process))
 	}
 	for _, dir := range temporaryDirs() {
-		left.Add(runOfDir(dir), kindDirectory, dir)
+		left.Add(runOfDir(dir), owned.KindDirectory, dir)
 	}
 	devices, devErr := netdev.Leftovers(driver, e.cfg.Name, dead)
 	data, dataErr := e.data.Leftovers(dead)
@@ -59,7 +46,7 @@ func (c *client) list(ctx context.Context, add func(run, kind, id string)) error
 		return c.failed("list containers", err)
 	}
 	for _, found := range containers {
-		add(found.Labels[owned.Label], kindContainer, found.ID)
+		add(found.Labels[owned.Label], owned.KindContainer, found.ID)
 	}
 	if err := c.listNetworks(ctx, add); err != nil {
 		return err
@@ -70,7 +57,7 @@ func (c *client) list(ctx context.Context, add func(run, kind, id string)) error
 	}
 	for _, image := range images {
 		for _, tag := range image.RepoTags {
-			add(owned.RunOf(tag), kindImage, tag)
+			add(owned.RunOf(tag), owned.KindImage, tag)
 		}
 	}
 	return nil
@@ -82,41 +69,36 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	switch {
 	case ours && l.Kind == datadir.Kind:
 		return e.data.RemoveLeftover(l)
-	case ours && l.Kind == kindProcess:
+	case ours && l.Kind == owned.KindProcess:
 		return killService(ctx, l.ID, l.Run)
-	case ours && l.Kind == kindDirectory && runOfDir(l.ID) == l.Run && filepath.Dir(l.ID) == filepath.Clean(os.TempDir()):
+	case ours && l.Kind == owned.KindDirectory && runOfDir(l.ID) == l.Run &&
+		filepath.Dir(l.ID) == filepath.Clean(os.TempDir()):
 		return os.RemoveAll(l.ID)
 	case ours && l.Kind == netdev.Kind:
 		return netdev.RemoveLeftover(driver, l)
-	case ours && l.Kind == kindImage && owned.RunOf(l.ID) == l.Run:
-	case ours && l.Kind == kindContainer, ours && l.Kind == kindNetwork:
+	case ours && l.Kind == owned.KindImage && owned.RunOf(l.ID) == l.Run:
+	case ours && l.Kind == owned.KindContainer, ours && l.Kind == owned.KindNetwork:
 	default:
-		return fmt.Errorf("%s: not a leftover of this engine: %s %q", e.cfg.Name, l.Kind, l.ID)
+		return e.run.NotLeftover(l)
 	}
 	return e.withClient(ctx, func(c *client) error {
 		switch l.Kind {
-		case kindImage:
+		case owned.KindImage:
 			return c.removeImage(ctx, l.ID)
-		case kindNetwork:
-			return c.removeNetworkOf(ctx, l.Run, l.ID)
+		case owned.KindNetwork:
+			return e.run.RemoveLeft(l.Run, "network "+l.ID, func() (map[string]string, error) {
+				n, err := c.network(ctx, l.ID)
+				return n.Labels, err
+			}, gone, func() error { return c.removeNetwork(ctx, l.ID) })
 		}
-		return c.removeOf(ctx, l.Run, l.ID)
+		return e.run.RemoveLeft(l.Run, "container "+l.ID, func() (map[string]string, error) {
+			got, err := c.inspectContainer(ctx, l.ID)
+			if err != nil {
+				return nil, err
+			}
+			return got.Config.Labels, nil
+		}, gone, func() error { return c.removeContainer(ctx, l.ID) })
 	})
-}
-
-// removeOf removes a container that carries the label of the run.
-func (c *client) removeOf(ctx context.Context, run, id string) error {
-	got, err := c.inspectContainer(ctx, id)
-	if gone(err) {
-		return nil
-	}
-	if err != nil {
-		return c.failed("inspect "+id, err)
-	}
-	if got.Config.Labels[owned.Label] != run {
-		return fmt.Errorf("%s: container %s is not of run %s", c.name, id, run)
-	}
-	return c.removeContainer(ctx, id)
 }
 
 // A serviceProcess is the process of a service that a run of tare started.
@@ -124,9 +106,6 @@ type serviceProcess struct {
 	proc.Process
 	dir string
 }
-
-// id has the start time too, because another process can get the same number later.
-func (s serviceProcess) id() string { return fmt.Sprintf("%d@%d", s.PID, s.Start) }
 
 // servicesOf lists the services of all runs, by their command lines.
 func servicesOf() ([]serviceProcess, error) {
@@ -157,30 +136,13 @@ func serviceOf(pid int) string {
 	return filepath.Dir(socket)
 }
 
-// killService kills exactly the process that was listed, if it belongs to that run, and returns
-// when it is dead.
+// killService kills exactly the process that was listed, if it belongs to that run. A process that has
+// ended has no command line.
 func killService(ctx context.Context, id, run string) error {
-	number, _, _ := strings.Cut(id, "@")
-	pid, err := strconv.Atoi(number)
-	if err != nil || pid <= 1 {
-		return fmt.Errorf("leftover %q is not the ID of a process (PID@START)", id)
-	}
-	still := func() bool { // a process that has ended has no command line
+	return owned.KillProcess(ctx, id, func(pid int) (proc.Process, bool) {
 		p, err := proc.Find("/", pid)
-		s := serviceProcess{p, serviceOf(pid)}
-		return err == nil && s.id() == id && runOfDir(s.dir) == run
-	}
-	if err := cgroup.KillProcess(pid, still); err != nil {
-		return err
-	}
-	for still() {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("kill process %d: %w", pid, context.Cause(ctx))
-		case <-time.After(time.Millisecond):
-		}
-	}
-	return nil
+		return p, err == nil && runOfDir(serviceOf(pid)) == run
+	})
 }
 
 // temporaryDirs lists the directories of services.

@@ -7,7 +7,10 @@ import (
 	"net/http"
 	"sync"
 
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
 )
 
@@ -15,10 +18,10 @@ import (
 type client struct {
 	name       string // of the engine, for errors
 	http       http.Client
-	socket     string   // on which the service answers
-	ownService *service // nil if tare did not start the service
-	info                // what the service says about itself
-	rlimits    []rlimit // for every container; nil means Podman's defaults
+	socket     string              // on which the service answers
+	ownService *service            // nil if tare did not start the service
+	info                           // what the service says about itself
+	rlimits    []specs.POSIXRlimit // for every container; nil means Podman's defaults
 
 	groups    *cgroup.Hierarchy // of this machine
 	groupsErr error             // why groups could not be opened
@@ -58,7 +61,7 @@ func (e *Engine) open(ctx context.Context, runtime string) (*client, error) {
 
 // complete starts the service, if it is one that tare runs, and reads what a new client needs to know.
 func (c *client) complete(ctx context.Context, runtime string) error {
-	_, err := c.ownService.ensureRunning(ctx, 0)
+	err := c.ownService.ensureRunning(ctx, 0)
 	if runtime != "" && errors.Is(err, errEnded) {
 		return fmt.Errorf("%w: %s: runtime %q not found: install it and add it to [engine.runtimes] in "+
 			"containers.conf: %v",
@@ -74,12 +77,9 @@ func (c *client) complete(ctx context.Context, runtime string) error {
 	return nil
 }
 
-// restartIfDead restarts a service that tare started and that has died.
-func (c *client) restartIfDead(ctx context.Context) error {
-	if _, err := c.ownService.ensureRunning(ctx, 0); err != nil {
-		return c.failed("start the service again", err)
-	}
-	return nil
+// ensureService starts a service of tare's own again that does not run.
+func (c *client) ensureService(ctx context.Context) error {
+	return c.failed("start the service again", c.ownService.ensureRunning(ctx, 0))
 }
 
 // close ends the service if tare started it.
@@ -90,7 +90,7 @@ func (c *client) close(ctx context.Context) error {
 
 // failed adds to an error which call failed.
 func (c *client) failed(call string, err error) error {
-	return fmt.Errorf("%s: %s: %w", c.name, call, err)
+	return owned.Run{Engine: c.name}.CallError(call, err)
 }
 
 // withClient calls do with the default client, and closes the client afterwards if visit opened it.
@@ -122,8 +122,8 @@ func (e *Engine) Restart(ctx context.Context) error {
 				bench.ErrUnsupported, c.name)
 		}
 		c.ownService.down(ctx)
-		if _, err := c.ownService.ensureRunning(ctx, 0); err != nil {
-			return c.failed("restart the service", err)
+		if err := c.ensureService(ctx); err != nil {
+			return err
 		}
 	}
 	return nil

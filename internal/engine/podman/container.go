@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/engine/stdstream"
+	"github.com/tare-bench/tare/internal/kernel/cgroup"
 )
 
 // container is a container of the engine, from its creation to its removal.
@@ -56,10 +57,7 @@ func (c *container) Start(ctx context.Context) error {
 			return c.failed("attach", err)
 		}
 	}
-	if err := c.client.post(ctx, c.at("/start"), nil, nil); err != nil {
-		return c.failed("start", err)
-	}
-	return nil
+	return c.failed("start", c.client.post(ctx, c.at("/start"), nil, nil))
 }
 
 // attach opens a connection on which Podman sends the container's output, and copies from it until
@@ -106,20 +104,13 @@ func (c *container) Wait(ctx context.Context) (bench.Exit, error) {
 	if err := c.output.DrainOr(ctx, c.logFile(), c.log); err != nil {
 		return exit, c.failed("wait for the output", err)
 	}
-	if exit.Code == 137 {
-		return c.killed(ctx, exit)
+	if exit.Code != 137 {
+		return exit, nil
 	}
-	return exit, nil
-}
-
-// killed asks whether a process that was killed by SIGKILL ran out of memory.
-func (c *container) killed(ctx context.Context, exit bench.Exit) (bench.Exit, error) {
+	// A process that was killed by SIGKILL may have run out of memory.
 	got, err := c.inspect(ctx)
-	if err != nil {
-		return exit, c.failed("inspect", err)
-	}
-	exit.OOM = got.State.OOMKilled
-	return exit, nil
+	exit.OOM = err == nil && got.State.OOMKilled
+	return exit, c.failed("inspect", err)
 }
 
 // Remove kills the container at once and removes it with its volumes, with one call. If that fails,
@@ -157,10 +148,7 @@ func (c *client) removeContainer(ctx context.Context, id string) error {
 	if err != nil {
 		return c.failed("remove "+id, err)
 	}
-	if err := c.killEvicted(ctx, id); err != nil {
-		return c.failed("remove "+id+": end its remaining processes", err)
-	}
-	return nil
+	return c.failed("remove "+id+": end its remaining processes", c.killEvicted(ctx, id))
 }
 
 // isBusy reports whether Podman got in its own way. After every container it starts a process that
@@ -173,4 +161,46 @@ func isBusy(err error) bool {
 
 func (c *container) failed(call string, err error) error {
 	return c.client.failed(call+" "+c.id[:min(12, len(c.id))], err)
+}
+
+// Gone looks for processes of a container that was removed. If Podman cannot look a container up
+// because another Podman process works on it, it claims to have removed it by force, but only
+// deletes its database entry (EvictContainer; seen with 4.3.1). The container's processes then run
+// on unmanaged.
+func (e *Engine) Gone(_ context.Context, c bench.Container) error {
+	own, err := e.containerOf(c)
+	if err != nil {
+		return err
+	}
+	_, pids, err := own.client.evictedProcesses(own.id)
+	if err == nil && len(pids) > 0 {
+		err = fmt.Errorf("podman reported the container as removed, but its process %d still runs", pids[0])
+	}
+	return own.failed("remove", err)
+}
+
+// evictedProcesses finds the processes of a removed container that still run, by its control group, whose
+// name is the container's ID.
+func (c *client) evictedProcesses(id string) (group string, pids []int, err error) {
+	if errors.Is(c.groupsErr, cgroup.ErrNone) || c.Host.Security.Rootless {
+		return "", nil, nil // no group, or one below the user's
+	}
+	if c.groupsErr != nil {
+		return "", nil, c.groupsErr
+	}
+	group = "/libpod_parent/libpod-" + id
+	if c.Host.CgroupManager == "systemd" {
+		group = "/machine.slice/libpod-" + id + ".scope"
+	}
+	pids, err = c.groups.Procs(group)
+	return group, pids, err
+}
+
+// killEvicted kills the processes of a removed container that still run.
+func (c *client) killEvicted(ctx context.Context, id string) error {
+	group, pids, err := c.evictedProcesses(id)
+	if err != nil || len(pids) == 0 {
+		return err
+	}
+	return errors.Join(c.groups.Kill(ctx, group), c.groups.Remove(ctx, group))
 }

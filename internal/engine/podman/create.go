@@ -1,51 +1,45 @@
 package podman
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/engine/owned"
+	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
-
-// createGrace is how long Create still waits for Podman's answer after its context has ended. Create then
-// removes the container that Podman may have made.
-const createGrace = 3 * time.Second
 
 // check reports the parts of spec that this engine does not support.
 func (e *Engine) check(ctx context.Context, c *client, spec bench.Spec) error {
 	if err := e.checkNetwork(c, spec); err != nil {
 		return err
 	}
+	err := cmp.Or(datadir.Check(spec), datadir.CheckMounts(spec, "bind", "tmpfs"), seccomp.Check(spec.Security))
+	if err != nil {
+		return fmt.Errorf("%s: %w", e.cfg.Name, err)
+	}
 	switch {
 	case !slices.Contains([]string{"", "layer", "volume", "bind", "tmpfs"}, spec.Storage):
 		return e.unsupported("storage %q: use layer, volume, bind or tmpfs", spec.Storage)
-	case datadir.Check(spec) != nil:
-		return fmt.Errorf("%s: %w", e.cfg.Name, datadir.Check(spec))
 	case spec.DataName != "" && spec.Storage == "volume":
 		return e.unsupported("storage volume: data that outlives its container cannot be in a volume: use bind")
 	case spec.Snapshotter != "" && spec.Snapshotter != c.Store.Driver:
 		return e.unsupported("snapshotter %q: this Podman uses the storage driver %s: leave the snapshotter out",
 			spec.Snapshotter, c.Store.Driver)
-	case seccomp.Check(spec.Security) != nil:
-		return fmt.Errorf("%s: %w", e.cfg.Name, seccomp.Check(spec.Security))
 	case spec.Security.UserNS && spec.Security.Privileged && !c.Host.Security.Rootless:
 		return e.unsupported("a privileged container cannot have a user namespace of its own: use only one of the two")
 	case spec.Security.Privileged && !c.Host.Security.Rootless:
-		if err := e.checkPrivileged(ctx, c); err != nil {
+		if err = e.run.CheckPrivileged(c.servicePID(ctx)); err != nil {
 			return err
-		}
-	}
-	for _, m := range spec.Mounts {
-		if m.Type != "bind" && m.Type != "tmpfs" {
-			return e.unsupported("mount of type %q at %s: use bind or tmpfs", m.Type, m.Target)
 		}
 	}
 	return e.checkLimits(c, spec.Limits)
@@ -83,7 +77,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 		return nil, c.failed("create", err)
 	}
 	made := &container{
-		client: c, run: owned.Run{ID: e.cfg.Run, Engine: e.cfg.Name}, image: l, spec: spec, data: data,
+		client: c, run: e.run, image: l, spec: spec, data: data,
 		profile: e.seccompFile(),
 	}
 	if err := e.make(ctx, made); err != nil {
@@ -104,11 +98,18 @@ func (e *Engine) make(ctx context.Context, c *container) (err error) {
 	if err := e.connect(ctx, c.client, c.spec, &r); err != nil {
 		return err
 	}
-	if c.id, err = c.client.create(ctx, r); err != nil {
+	call := func(ctx context.Context) (string, error) {
+		var made struct {
+			ID string `json:"Id"`
+		}
+		err := c.client.post(ctx, "/containers/create", r, &made)
+		return made.ID, err
+	}
+	if c.id, err = c.run.Create(ctx, c.name, call, c.client.removeContainer); err != nil {
 		return err
 	}
 	if err := c.openData(ctx); err != nil {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
+		clean, cancel := owned.CleanUp(ctx)
 		defer cancel()
 		return errors.Join(err, c.client.removeContainer(clean, c.name))
 	}
@@ -118,30 +119,44 @@ func (e *Engine) make(ctx context.Context, c *container) (err error) {
 // seccompFile is the path of the file with the seccomp filter, which Podman reads.
 func (e *Engine) seccompFile() string { return filepath.Join(e.cfg.Dir, "seccomp-"+e.cfg.Name+".json") }
 
-// create asks Podman for a container. Podman may still make the container of a request that is cut
-// off. So when ctx ends, the request goes on for a while (grace), to learn what must be removed.
-func (c *client) create(ctx context.Context, r request) (id string, err error) {
-	if ctx.Err() != nil {
-		return "", c.failed("create "+r.Name, context.Cause(ctx))
+// openData makes bench.DataDir in the layer or in the volume, writable for every user. Images of
+// tare's own contain the directory already. Nothing has shown yet that the ID is this container's, so
+// the call names the container.
+func (c *container) openData(ctx context.Context) error {
+	if image.IsOwn(c.spec.Image) || c.spec.Storage != "layer" && c.spec.Storage != "volume" {
+		return nil
 	}
-	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(createGrace, cancel) })
-	defer stop()
-	var made struct {
-		ID string `json:"Id"`
+	archive, err := datadir.Archive()
+	if err != nil {
+		return err
 	}
-	err = c.post(longer, "/containers/create", r, &made)
-	if err == nil && made.ID == "" {
-		err = errors.New("the answer of Podman has no ID")
+	answer, err := c.client.send(ctx, http.MethodPut, "/containers/"+c.name+"/archive?path=%2F", "application/x-tar",
+		bytes.NewReader(archive))
+	if err != nil {
+		return c.failed("make "+bench.DataDir, err)
 	}
-	if err == nil && ctx.Err() == nil {
-		return made.ID, nil
+	return answer.Body.Close()
+}
+
+// dataOf returns what bench.DataDir lies on according to Podman, and where that is on the host. The
+// kind is "other" for a bind mount of a directory that tare did not ask for.
+func (c *container) dataOf(got *inspection) (kind, source string) {
+	if _, ok := got.HostConfig.Tmpfs[bench.DataDir]; ok {
+		return "tmpfs", ""
 	}
-	if ctx.Err() != nil {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), createGrace)
-		defer cancel()
-		err = errors.Join(context.Cause(ctx), c.removeContainer(clean, r.Name))
+	for _, m := range got.Mounts {
+		if m.Destination != bench.DataDir {
+			continue
+		}
+		if m.Type == "bind" && m.Source != c.data.At() {
+			return "other", m.Source
+		}
+		return m.Type, m.Source
 	}
-	return "", c.failed("create "+r.Name, err)
+	return "layer", ""
+}
+
+// RemoveData implements bench.DataHolder.
+func (e *Engine) RemoveData(_ context.Context, spec bench.Spec) error {
+	return e.data.RemoveNamed(spec)
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
-	"github.com/tare-bench/tare/internal/kernel/netpath"
 	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
@@ -109,7 +109,7 @@ func (c *container) Inspect(ctx context.Context) (bench.Applied, error) {
 		}
 	}
 	if pid > 0 {
-		err = c.fromKernel(pid, &a)
+		err = owned.FromKernel(pid, c.id, c.spec.Limits, &a)
 	}
 	return a, err
 }
@@ -169,20 +169,6 @@ func tmpfsOf(target, options string) bench.Mount {
 		m.ReadOnly = m.ReadOnly || option == "ro"
 	}
 	return m
-}
-
-// fromKernel replaces Podman's statements by what the kernel says about a process. Podman's
-// statements remain where the kernel cannot be asked. Its limits also remain if the process is in
-// the user's own group: then nobody asked Podman for limits.
-func (c *container) fromKernel(pid int, a *bench.Applied) (err error) {
-	if a.Security, err = readback.SecuritySeen(pid, a.Security); err != nil {
-		return err
-	}
-	if a.Network, err = netpath.Network(pid, a.Network); err != nil {
-		return err
-	}
-	a.Limits, err = readback.LimitsSeen(pid, c.id, c.spec.Limits, a.Limits)
-	return err
 }
 
 // groupOf is the cgroup of a container's first process. Podman of an ordinary user may make no

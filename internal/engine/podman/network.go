@@ -3,13 +3,16 @@ package podman
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/kernel/netdev"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
 )
 
 // driver is this package's mark on the devices that it makes.
@@ -81,20 +84,14 @@ func (e *Engine) openMacvlan(ctx context.Context, c *client) error {
 		}
 		return nil
 	}, func() error { return c.removeNetwork(context.WithoutCancel(ctx), e.macvlanName()) })
-	if err != nil {
-		return c.failed("network macvlan", err)
-	}
-	return nil
+	return c.failed("network macvlan", err)
 }
 
 func (e *Engine) macvlanName() string { return e.prefix + "macvlan" }
 
 // removeNetwork removes a network. It is not an error if there is none.
 func (c *client) removeNetwork(ctx context.Context, name string) error {
-	if err := c.remove(ctx, "/networks/"+url.PathEscape(name)); err != nil {
-		return c.failed("remove network "+name, err)
-	}
-	return nil
+	return c.failed("remove network "+name, c.remove(ctx, "/networks/"+url.PathEscape(name)))
 }
 
 // closeNetwork removes the network that connect made.
@@ -115,6 +112,11 @@ type network struct {
 	Labels map[string]string `json:"labels"`
 }
 
+func (c *client) network(ctx context.Context, name string) (n network, err error) {
+	err = c.get(ctx, "/networks/"+url.PathEscape(name)+"/json", &n)
+	return n, err
+}
+
 // networkOf is a container's network as a Spec names it: a named network is called by its driver.
 func (c *client) networkOf(ctx context.Context, got *inspection) (string, error) {
 	mode := got.HostConfig.NetworkMode
@@ -122,8 +124,8 @@ func (c *client) networkOf(ctx context.Context, got *inspection) (string, error)
 		return mode, nil
 	}
 	for name := range got.NetworkSettings.Networks {
-		var n network
-		if err := c.get(ctx, "/networks/"+url.PathEscape(name)+"/json", &n); err != nil {
+		n, err := c.network(ctx, name)
+		if err != nil {
 			return "", err
 		}
 		mode = n.Driver
@@ -138,23 +140,67 @@ func (c *client) listNetworks(ctx context.Context, add func(run, kind, id string
 		return c.failed("list networks", err)
 	}
 	for _, n := range all {
-		add(n.Labels[owned.Label], kindNetwork, n.Name)
+		add(n.Labels[owned.Label], owned.KindNetwork, n.Name)
 	}
 	return nil
 }
 
-// removeNetworkOf removes a network that carries the label of the run.
-func (c *client) removeNetworkOf(ctx context.Context, run, name string) error {
-	var n network
-	err := c.get(ctx, "/networks/"+url.PathEscape(name)+"/json", &n)
-	if gone(err) {
-		return nil
+// A networking is the part of Podman's answer about a container's network that tare uses.
+type networking struct {
+	Ports map[string][]struct { // by "80/tcp"
+		HostPort string
+	}
+	Networks map[string]struct { // by name
+		IPAddress string
+	}
+}
+
+// Address asks Podman, which gives a container its address and its ports of the
+// host when it makes its network: with Start, or Attach before that.
+func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (netip.AddrPort, error) {
+	own, err := e.containerOf(c)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	if own.spec.Network == "host" {
+		return bench.OnLoopback(p.Container), nil
+	}
+	got, err := own.inspect(ctx)
+	if err != nil {
+		return netip.AddrPort{}, own.failed("inspect", err)
+	}
+	address, err := got.NetworkSettings.address(own.spec.Reach, p)
+	if err != nil && (got.State.Status == "exited" || got.State.Status == "stopped") {
+		err = bench.ErrEnded
 	}
 	if err != nil {
-		return c.failed("inspect network "+name, err)
+		return netip.AddrPort{}, own.failed(fmt.Sprintf("address of port %d of", p.Container), err)
 	}
-	if n.Labels[owned.Label] != run {
-		return fmt.Errorf("%s: network %s is not of run %s", c.name, name, run)
+	return address, nil
+}
+
+func (n networking) address(reach string, p bench.Port) (netip.AddrPort, error) {
+	if reach == bench.ReachPublished {
+		for _, outside := range n.Ports[fmt.Sprintf("%d/%s", p.Container, p.Protocol)] {
+			if number, err := strconv.ParseUint(outside.HostPort, 10, 16); err == nil && number > 0 {
+				return netip.AddrPortFrom(p.OnHost(), uint16(number)), nil
+			}
+		}
+		return netip.AddrPort{}, fmt.Errorf("%w: Podman has not published this port", bench.ErrUnsupported)
 	}
-	return c.removeNetwork(ctx, name)
+	for _, at := range n.Networks {
+		if address, err := netip.ParseAddr(at.IPAddress); err == nil {
+			return netip.AddrPortFrom(address, p.Container), nil
+		}
+	}
+	return netip.AddrPort{}, fmt.Errorf("%w: the container has no address", bench.ErrUnsupported)
+}
+
+// Path reads the path to the port from the kernel.
+func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]string, error) {
+	own, err := e.containerOf(c)
+	if err != nil {
+		return nil, err
+	}
+	return netpath.PathTo(ctx, e, c, p, own.spec.Reach)
 }

@@ -56,8 +56,8 @@ func (e *Engine) Signal(ctx context.Context, c bench.Container, s syscall.Signal
 }
 
 // Stop stops the container with one call.
-func (e *Engine) Stop(ctx context.Context, c bench.Container, createGrace time.Duration) error {
-	return e.post(ctx, c, "stop?timeout="+strconv.Itoa(int(createGrace/time.Second)))
+func (e *Engine) Stop(ctx context.Context, c bench.Container, grace time.Duration) error {
+	return e.post(ctx, c, "stop?timeout="+strconv.Itoa(int(grace/time.Second)))
 }
 
 // Exec runs a process with three calls: one that makes the session, one that
@@ -128,23 +128,16 @@ func (e *Engine) Checkpointable(ctx context.Context) error {
 	if _, err := exec.LookPath("criu"); err != nil {
 		return e.unsupported("checkpoints need the program criu: install criu")
 	}
-	if err := runQuiet(ctx, "criu", "check"); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	if _, err := stdstream.Run(ctx, 0, "criu", "check"); err != nil {
 		return e.unsupported("checkpoints: criu does not work with this kernel: %v: run `criu check` to see why", err)
 	}
-	if err := runQuiet(ctx, runtime.Path, "checkpoint", "--help"); err != nil {
+	if _, err := stdstream.Run(ctx, 0, runtime.Path, "checkpoint", "--help"); err != nil {
 		return e.unsupported("checkpoints: the runtime %s was built without criu: %v: install one that has it",
 			runtime.Path, err)
 	}
 	return ctx.Err()
-}
-
-// runQuiet runs a command that changes nothing, and returns an error if it fails.
-func runQuiet(ctx context.Context, program string, args ...string) error {
-	ctx, cancel := context.WithTimeout(ctx, probeLimit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir, cmd.WaitDelay = "/", time.Second
-	return cmd.Run()
 }
 
 // Checkpoint writes the container's state to Podman's own storage with one call.

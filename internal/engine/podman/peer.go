@@ -3,10 +3,9 @@ package podman
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"golang.org/x/sys/unix"
 
@@ -71,34 +70,21 @@ func (c *client) sameProcesses(ctx context.Context) bool {
 	return readback.SameNumbers(c.servicePID(ctx))
 }
 
-// checkPrivileged refuses a privileged container if the service itself lacks a capability, as it
-// does inside another container. Podman would create such a container and then fail to start it. If
-// the service's process cannot be inspected, it is assumed to have all capabilities.
-func (e *Engine) checkPrivileged(ctx context.Context, c *client) error {
-	if lacks, err := readback.Unavailable(c.servicePID(ctx)); err == nil && lacks != 0 {
-		return e.unsupported("privileged: Podman's service itself lacks %v: run it with all capabilities", lacks)
-	}
-	return nil
-}
-
 // settableRlimits returns the resource limits (rlimits) for every container; nil means Podman's
 // defaults. Podman of root allows more open files and processes than a service without
 // CAP_SYS_RESOURCE may grant, and no container would start. For such a service, the limits are the
 // service's own, unless those are above Podman's defaults.
-func (c *client) settableRlimits(ctx context.Context) []rlimit {
+func (c *client) settableRlimits(ctx context.Context) []specs.POSIXRlimit {
 	pid := c.servicePID(ctx)
 	status, err := readback.StatusOf(pid)
 	if err != nil || c.Host.Security.Rootless || status.Effective.Has(unix.CAP_SYS_RESOURCE) {
 		return nil
 	}
-	var limits []rlimit
-	text, _ := proc.ReadFile(fmt.Sprintf("/proc/%d/limits", pid), 64<<10) // what cannot be told is Podman's choice
-	for kind, label := range map[string]string{"nofile": "Max open files", "nproc": "Max processes"} {
-		_, rest, _ := strings.Cut(string(text), "\n"+label)
-		if f := strings.Fields(rest); len(f) > 1 { // soft, hard, unit
-			if hard, err := strconv.ParseUint(f[1], 10, 64); err == nil {
-				limits = append(limits, rlimit{Type: kind, Hard: hard, Soft: hard})
-			}
+	var limits []specs.POSIXRlimit
+	for kind, resource := range map[string]int{"nofile": unix.RLIMIT_NOFILE, "nproc": unix.RLIMIT_NPROC} {
+		var l unix.Rlimit
+		if err := unix.Prlimit(pid, resource, nil, &l); err == nil && l.Max != unix.RLIM_INFINITY { // else Podman's choice
+			limits = append(limits, specs.POSIXRlimit{Type: kind, Hard: l.Max, Soft: l.Max})
 		}
 	}
 	return limits

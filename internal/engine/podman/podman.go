@@ -49,6 +49,7 @@ type Engine struct {
 	mu      sync.Mutex         // held while a client is opened
 	clients map[string]*client // by runtime; "" is the default
 
+	run    owned.Run
 	images owned.Loader
 }
 
@@ -57,6 +58,7 @@ func New(cfg Config) *Engine {
 	run := owned.Run{ID: cfg.Run, Engine: cfg.Name}
 	return &Engine{
 		cfg:     cfg,
+		run:     run,
 		prefix:  "tare-" + run.Prefix(),
 		data:    datadir.New(cfg.Run, cfg.Name, cfg.Dir),
 		clients: map[string]*client{},
@@ -109,7 +111,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(c.restartIfDead(ctx), e.check(ctx, c, spec), c.killMonitors()); err != nil {
+	if err := errors.Join(c.ensureService(ctx), e.check(ctx, c, spec), c.killMonitors()); err != nil {
 		return err
 	}
 	if spec.Network == "macvlan" {
@@ -123,10 +125,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if err := e.images.Check(ctx, c, spec.Image); err != nil {
 		return err
 	}
-	if err := e.data.Prepare(spec); err != nil {
-		return c.failed("prepare", err)
-	}
-	return nil
+	return c.failed("prepare", e.data.Prepare(spec))
 }
 
 // Close removes the network that Prepare made and the images that it loaded, and ends the services
@@ -155,5 +154,5 @@ func (e *Engine) closeClients(ctx context.Context) (err error) {
 }
 
 func (e *Engine) unsupported(format string, args ...any) error {
-	return fmt.Errorf("%w: %s: %s", bench.ErrUnsupported, e.cfg.Name, fmt.Sprintf(format, args...))
+	return e.run.Unsupported(format, args...)
 }

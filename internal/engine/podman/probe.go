@@ -85,7 +85,7 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 func (e *Engine) inspectPodman(ctx context.Context) (i *info, service string, err error) {
 	socket, err := e.find(ctx)
 	if errors.Is(err, errNoService) {
-		i, err = e.run(ctx, err)
+		i, err = e.askProgram(ctx, err)
 		return i, "started by tare", err
 	}
 	if err != nil {
@@ -99,10 +99,10 @@ func (e *Engine) inspectPodman(ctx context.Context) (i *info, service string, er
 	return &c.info, socket, nil
 }
 
-// run asks the program; why is the reason that no service was asked. An ordinary user's podman
+// askProgram asks the program; why is the reason that no service was asked. An ordinary user's podman
 // leaves a process behind (catatonit -P, which holds the user's namespaces) as soon as it does more
 // than print its version.
-func (e *Engine) run(ctx context.Context, why error) (*info, error) {
+func (e *Engine) askProgram(ctx context.Context, why error) (*info, error) {
 	binary, err := e.binary(why)
 	if err != nil {
 		return nil, err

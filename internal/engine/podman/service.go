@@ -5,15 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/owned"
 )
 
 const (
@@ -22,8 +25,8 @@ const (
 	maxSocket  = 107              // the longest path of a Unix socket
 )
 
-// A service is a `podman system service` that tare starts. Only up starts it: the first time, after
-// it has died, and after down. Its command line carries the run's ID. A nil service stands for one
+// A service is a `podman system service` that tare starts. Only ensureRunning starts it:
+// the first time, after it has died, and after down. Its command line carries the run's ID. A nil service stands for one
 // that tare did not start: its methods do nothing.
 type service struct {
 	dir    string // holds the socket and the service's log
@@ -86,35 +89,35 @@ func (e *Engine) binary(why error) (string, error) {
 	return path, nil
 }
 
-// errEnded means that a service ended by itself. up wraps it.
+// errEnded means that a service ended by itself. ensureRunning wraps it.
 var errEnded = errors.New("the service has ended")
 
 // ensureRunning starts the service unless it runs, and returns when it answers. A service that was just killed
-// gets a moment to disappear. anew reports whether up has started the service.
-func (s *service) ensureRunning(ctx context.Context, moment time.Duration) (anew bool, err error) {
+// gets a moment to disappear.
+func (s *service) ensureRunning(ctx context.Context, moment time.Duration) error {
 	if s == nil {
-		return false, nil
+		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.runs(moment) {
-		return false, nil
+		return nil
 	}
 	if err := s.launch(); err != nil {
-		return false, err
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	for answers(ctx, s.socket) != nil {
 		select {
 		case <-s.exited:
-			return false, fmt.Errorf("%w: %s", errEnded, s.lastOutput())
+			return fmt.Errorf("%w: %s", errEnded, s.lastOutput())
 		case <-ctx.Done():
-			return false, fmt.Errorf("the service does not answer: %w: %s", context.Cause(ctx), s.lastOutput())
+			return fmt.Errorf("the service does not answer: %w: %s", context.Cause(ctx), s.lastOutput())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	return true, nil
+	return nil
 }
 
 // runs reports whether the service runs and still runs after a moment.
@@ -182,20 +185,11 @@ func (s *service) log() string { return filepath.Join(s.dir, "log") }
 // lastOutput is the last part of what the service printed.
 func (s *service) lastOutput() string {
 	const most = 500 // bytes
-	f, err := os.Open(s.log())
+	text, err := os.ReadFile(s.log())
 	if err != nil {
 		return err.Error()
 	}
-	defer func() { _ = f.Close() }() // it is only read
-	end, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return err.Error()
-	}
-	text, err := io.ReadAll(io.NewSectionReader(f, max(0, end-most), most))
-	if err != nil {
-		return err.Error()
-	}
-	return fmt.Sprintf("%q", bytes.TrimSpace(text))
+	return fmt.Sprintf("%q", bytes.TrimSpace(text[max(0, len(text)-most):]))
 }
 
 // pid is the service's process; 0 if there is none.
@@ -241,7 +235,7 @@ func (s *service) endOthers(ctx context.Context) {
 	}
 	for _, other := range all {
 		if other.dir == s.dir {
-			_ = killService(ctx, other.id(), runOfDir(s.dir)) // fails only if it does not die
+			_ = killService(ctx, owned.ProcessID(other.Process), runOfDir(s.dir)) // fails only if it does not die
 		}
 	}
 }
@@ -253,4 +247,64 @@ func (s *service) close(ctx context.Context) error {
 	}
 	s.down(ctx)
 	return os.RemoveAll(s.dir)
+}
+
+// errNoService means that no service answers on the user's usual socket, so tare may start one.
+// find wraps it.
+var errNoService = errors.New("no service answers")
+
+// host is the service that the user names; empty if tare is to find or start one.
+func (e *Engine) host() string {
+	if e.cfg.Host != "" {
+		return e.cfg.Host
+	}
+	return os.Getenv("CONTAINER_HOST")
+}
+
+// find returns the socket of a service that already answers.
+func (e *Engine) find(ctx context.Context) (string, error) {
+	socket, host := defaultSocket(), e.host()
+	if host != "" {
+		path, ok := strings.CutPrefix(host, "unix://")
+		if !ok || !filepath.IsAbs(path) {
+			return "", e.unsupported("host %q: use unix:///PATH, the socket of a Podman service", host)
+		}
+		socket = path
+	}
+	err := answers(ctx, socket)
+	absent := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
+	switch {
+	case err == nil:
+		return socket, nil
+	case errors.Is(err, fs.ErrPermission):
+		return "", fmt.Errorf("%w: %s: no permission to use %s: run tare as the user who owns this service: %w",
+			bench.ErrUnsupported, e.cfg.Name, socket, err)
+	case absent && host == "":
+		return "", fmt.Errorf("%w at %s", errNoService, socket)
+	case absent:
+		return "", fmt.Errorf("%w: %s does not answer at %s: start it with `podman system service -t 0 %s`: %w",
+			bench.ErrUnsupported, e.cfg.Name, socket, host, err)
+	}
+	return "", fmt.Errorf("%s: connect to %s: %w", e.cfg.Name, socket, bench.Because(ctx, err))
+}
+
+// answers returns an error if no process listens on a socket.
+func answers(ctx context.Context, socket string) error {
+	conn, err := dial(ctx, socket)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// defaultSocket is where systemd puts the socket.
+func defaultSocket() string {
+	if os.Geteuid() == 0 {
+		return "/run/podman/podman.sock"
+	}
+	dir := os.Getenv("XDG_RUNTIME_DIR")
+	if dir == "" {
+		dir = filepath.Join("/run/user", strconv.Itoa(os.Geteuid()))
+	}
+	return filepath.Join(dir, "podman", "podman.sock")
 }

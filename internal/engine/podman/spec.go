@@ -1,39 +1,41 @@
 package podman
 
 import (
-	"math"
 	"strconv"
 	"strings"
 
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/datadir"
+	"github.com/tare-bench/tare/internal/engine/ocispec"
 	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/kernel/userns"
 )
 
 // A request is the part of Podman's SpecGenerator that tare uses.
 type request struct {
-	Name            string            `json:"name"`
-	Image           string            `json:"image"`
-	Entrypoint      []string          `json:"entrypoint,omitempty"`
-	Command         []string          `json:"command,omitempty"`
-	Env             map[string]string `json:"env,omitempty"`
-	WorkDir         string            `json:"work_dir,omitempty"`
-	Labels          map[string]string `json:"labels"`
-	Annotations     map[string]string `json:"annotations,omitempty"`
-	Network         namespace         `json:"netns"`
-	Networks        map[string]any    `json:"networks,omitempty"` // by name; for mode bridge, none = Podman's own
-	Ports           []port            `json:"portmappings,omitempty"`
-	UserNS          *namespace        `json:"userns,omitempty"`
-	IDMappings      *idMappings       `json:"idmappings,omitempty"`
-	Mounts          []mount           `json:"mounts,omitempty"`
-	Volumes         []volume          `json:"volumes,omitempty"`
-	Privileged      bool              `json:"privileged,omitempty"`
-	ReadOnly        bool              `json:"read_only_filesystem,omitempty"`
-	NoNewPrivileges bool              `json:"no_new_privileges,omitempty"`
-	Seccomp         string            `json:"seccomp_profile_path,omitempty"`
-	Resources       *resources        `json:"resource_limits,omitempty"`
-	Rlimits         []rlimit          `json:"r_limits,omitempty"`
+	Name            string                `json:"name"`
+	Image           string                `json:"image"`
+	Entrypoint      []string              `json:"entrypoint,omitempty"`
+	Command         []string              `json:"command,omitempty"`
+	Env             map[string]string     `json:"env,omitempty"`
+	WorkDir         string                `json:"work_dir,omitempty"`
+	Labels          map[string]string     `json:"labels"`
+	Annotations     map[string]string     `json:"annotations,omitempty"`
+	Network         namespace             `json:"netns"`
+	Networks        map[string]any        `json:"networks,omitempty"` // by name; for mode bridge, none = Podman's own
+	Ports           []port                `json:"portmappings,omitempty"`
+	UserNS          *namespace            `json:"userns,omitempty"`
+	IDMappings      *idMappings           `json:"idmappings,omitempty"`
+	Mounts          []specs.Mount         `json:"mounts,omitempty"`
+	Volumes         []volume              `json:"volumes,omitempty"`
+	Privileged      bool                  `json:"privileged,omitempty"`
+	ReadOnly        bool                  `json:"read_only_filesystem,omitempty"`
+	NoNewPrivileges bool                  `json:"no_new_privileges,omitempty"`
+	Seccomp         string                `json:"seccomp_profile_path,omitempty"`
+	Resources       *specs.LinuxResources `json:"resource_limits,omitempty"`
+	Rlimits         []specs.POSIXRlimit   `json:"r_limits,omitempty"`
 }
 
 type namespace struct {
@@ -59,45 +61,10 @@ type port struct {
 	Protocol  string `json:"protocol"`
 }
 
-type mount struct {
-	Type    string   `json:"type"`
-	Source  string   `json:"source"`
-	Target  string   `json:"destination"`
-	Options []string `json:"options,omitempty"`
-}
-
 // A volume without a name is the container's own: Podman makes it, and removes
 // it with the container.
 type volume struct {
 	Target string `json:"Dest"`
-}
-
-// resources are those of the OCI runtime specification.
-type resources struct {
-	CPU    *cpus   `json:"cpu,omitempty"`
-	Memory *memory `json:"memory,omitempty"`
-	Pids   *pids   `json:"pids,omitempty"`
-}
-
-type cpus struct {
-	Quota  int64  `json:"quota,omitempty"`
-	Period uint64 `json:"period,omitempty"`
-	CPUs   string `json:"cpus,omitempty"`
-}
-
-type memory struct {
-	Limit int64 `json:"limit"`
-	Swap  int64 `json:"swap"`
-}
-
-type pids struct {
-	Limit int64 `json:"limit"`
-}
-
-type rlimit struct {
-	Type string `json:"type"`
-	Hard uint64 `json:"hard"`
-	Soft uint64 `json:"soft"`
 }
 
 // annotationSeccomp is the annotation that Podman's inspect shows as the seccomp profile. Podman's
@@ -157,31 +124,23 @@ func environment(env []string) map[string]string {
 	return m
 }
 
-func resourcesOf(l bench.Limits) *resources {
-	var r resources
-	if l.CPUs > 0 || l.CPUSet != "" {
-		r.CPU = &cpus{CPUs: l.CPUSet}
-	}
-	if l.CPUs > 0 {
-		const period = 100_000 // microseconds
-		r.CPU.Quota, r.CPU.Period = int64(math.Round(l.CPUs*period)), period
-	}
-	if l.Memory > 0 {
-		// Without this value Podman would limit swap to the same amount. It refuses -1, which
-		// elsewhere means no limit. This value is more than any machine has.
-		r.Memory = &memory{Limit: l.Memory, Swap: 1 << 62}
-	}
-	if l.Pids > 0 {
-		r.Pids = &pids{l.Pids}
-	}
-	if r == (resources{}) {
+func resourcesOf(l bench.Limits) *specs.LinuxResources {
+	if l == (bench.Limits{}) {
 		return nil
 	}
-	return &r
+	r := &specs.LinuxResources{}
+	ocispec.Limit(r, l)
+	if r.Memory != nil {
+		// Without this value Podman would limit swap to the same amount. It refuses -1, which
+		// elsewhere means no limit. This value is more than any machine has.
+		swap := int64(1 << 62)
+		r.Memory.Swap = &swap
+	}
+	return r
 }
 
-func mountOf(m bench.Mount) mount {
-	to := mount{Type: m.Type, Source: m.Source, Target: m.Target}
+func mountOf(m bench.Mount) specs.Mount {
+	to := specs.Mount{Type: m.Type, Source: m.Source, Destination: m.Target}
 	if m.Type == "tmpfs" {
 		to.Source = "tmpfs"
 		if m.Size > 0 {

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync/atomic"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
@@ -36,8 +35,6 @@ type Image struct {
 	layers []layer   // bottom first
 	packed *pack.Set // see Packed; nil for other images
 	pinned string    // see Pinned
-
-	size atomic.Int64
 }
 
 // newImage checks a configuration and joins it with its layers' files, bottom first.
@@ -98,10 +95,6 @@ func (i *Image) Argv(spec bench.Spec) ([]string, error) {
 	return argv, nil
 }
 
-// Size is the size of the files of all layers in bytes, including files that a higher layer
-// replaces. It is 0 until Rootfs has unpacked them.
-func (i *Image) Size() int64 { return i.size.Load() }
-
 // WriteDockerArchive writes the image in the format of "docker save", under
 // the name tag if that is not empty. Layers are written as they are stored, and verified if the
 // source has a digest of the stored form; otherwise the program that loads the archive verifies
@@ -160,10 +153,9 @@ func writeFile(tw *tar.Writer, name string, r io.Reader, size int64) error {
 // file capabilities; other extended attributes are not. Rootfs refuses an image that contains a
 // device, a FIFO or a socket, or that reaches out of its root in any way.
 func (i *Image) Rootfs(ctx context.Context) (string, error) {
-	dir, size, err := i.lib.unpacked(ctx, i)
+	dir, err := i.lib.unpacked(ctx, i)
 	if err != nil {
 		return "", fmt.Errorf("image %s: unpack: %w", i.ref, err)
 	}
-	i.size.Store(size)
 	return dir, nil
 }

@@ -67,15 +67,26 @@ type Param struct {
 	Valid func(value string) error
 }
 
-// OneOf returns the Valid function of an option that takes one of some words.
+// OneOf returns the Valid function of an option that takes one of some words. Its error is a
+// *ChoiceError.
 func OneOf(words ...string) func(value string) error {
 	return func(value string) error {
 		if slices.Contains(words, value) {
 			return nil
 		}
 		named := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == "" })
-		return fmt.Errorf("%.40q is not one of %s", value, strings.Join(named, ", "))
+		return &ChoiceError{value, named}
 	}
+}
+
+// A ChoiceError says that a value is none of the words that an option takes.
+type ChoiceError struct {
+	Value string
+	Words []string
+}
+
+func (e *ChoiceError) Error() string {
+	return fmt.Sprintf("%.40q is not one of %s", e.Value, strings.Join(e.Words, ", "))
 }
 
 // A ListItemError says what is wrong with one word of a list.

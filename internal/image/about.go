@@ -2,7 +2,6 @@ package image
 
 import (
 	"bytes"
-	"io"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
@@ -31,7 +30,3 @@ func (i *Image) Layers() ([]Layer, error) {
 	}
 	return all, nil
 }
-
-// OpenLayer opens the archive of a layer, uncompressed; 0 is the bottom one. Its digest is verified
-// at its end. Its length is not limited.
-func (i *Image) OpenLayer(n int) (io.ReadCloser, error) { return i.layers[n].uncompressed() }

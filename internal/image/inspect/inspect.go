@@ -95,31 +95,33 @@ func Inspect(ctx context.Context, img *image.Image) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	for n, l := range layers {
-		one := Layer{DiffID: l.DiffID, Stored: l.Stored, Compression: l.Compression, Compressed: l.Stored}
-		if err := one.read(ctx, img, n); err != nil {
-			return nil, err
-		}
-		r.Layers = append(r.Layers, one)
-		r.Compressed += one.Compressed
+	for _, l := range layers {
+		r.Layers = append(r.Layers,
+			Layer{DiffID: l.DiffID, Stored: l.Stored, Compression: l.Compression, Compressed: l.Stored})
+	}
+	n := 0
+	err = img.EachLayer(ctx, func(archive io.Reader) error {
+		l := &r.Layers[n]
+		n++
+		err := l.read(archive)
+		r.Compressed += l.Compressed
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return r, r.rootfs(dir)
 }
 
 // read counts what a layer has. It learns the compressed size of one that is stored uncompressed:
 // with gzip's default level, which engines use to push.
-func (l *Layer) read(ctx context.Context, img *image.Image, n int) error {
-	archive, err := img.OpenLayer(n)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = archive.Close() }() // only read from
+func (l *Layer) read(archive io.Reader) error {
 	var size counter
-	zip, packed := gzip.NewWriter(&size), io.Discard
+	zip := gzip.NewWriter(&size)
+	all := archive
 	if l.Compression == image.Plain {
-		packed = zip
+		all = io.TeeReader(archive, zip)
 	}
-	all := io.TeeReader(archive, image.WriterContext(ctx, packed))
 	for entries := tar.NewReader(all); ; {
 		h, err := entries.Next()
 		if errors.Is(err, io.EOF) {
@@ -133,7 +135,7 @@ func (l *Layer) read(ctx context.Context, img *image.Image, n int) error {
 	if _, err := io.Copy(io.Discard, all); err != nil || l.Compression != image.Plain {
 		return err
 	}
-	err = zip.Close()
+	err := zip.Close()
 	l.Compressed = int64(size)
 	return err
 }

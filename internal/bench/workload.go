@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -87,6 +88,26 @@ type ChoiceError struct {
 
 func (e *ChoiceError) Error() string {
 	return fmt.Sprintf("%.40q is not one of %s", e.Value, strings.Join(e.Words, ", "))
+}
+
+// Between returns the Valid function of an option that is a whole number.
+func Between(least, most int64) func(value string) error {
+	return func(value string) error {
+		if n, err := strconv.ParseInt(value, 10, 64); err != nil || n < least || n > most {
+			return fmt.Errorf("%.40q is not a whole number between %d and %d", value, least, most)
+		}
+		return nil
+	}
+}
+
+// DurationBetween returns the Valid function of an option that is a duration.
+func DurationBetween(least, most time.Duration) func(value string) error {
+	return func(value string) error {
+		if d, err := time.ParseDuration(value); err != nil || d < least || d > most {
+			return fmt.Errorf("%.40q is not a duration between %v and %v", value, least, most)
+		}
+		return nil
+	}
 }
 
 // A ListItemError says what is wrong with one word of a list.

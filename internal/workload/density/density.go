@@ -102,16 +102,22 @@ const (
 func (workload) Params() []bench.Param {
 	return []bench.Param{
 		{Name: "count", Default: "20", Valid: bench.Between(1, maxCount), Doc: "number of containers to start"},
-		{Name: "until", Default: untilCount, Valid: bench.OneOf(untilCount, untilFail),
+		{
+			Name: "until", Default: untilCount, Valid: bench.OneOf(untilCount, untilFail),
 			Doc: "what a container means that cannot be " +
 				"started or ends by itself: " +
-				"count: the trial has failed; failure: the host is full, and the number of containers is a result"},
-		{Name: "host_memory", Default: "0", Valid: bench.Between(0, 1<<50),
+				"count: the trial has failed; failure: the host is full, and the number of containers is a result",
+		},
+		{
+			Name: "host_memory", Default: "0", Valid: bench.Between(0, 1<<50),
 			Doc: "stop when the host's available memory has " +
-				"fallen by this many bytes; 0: no limit"},
-		{Name: "idle", Default: "2s", Valid: bench.DurationBetween(100*time.Millisecond, time.Minute),
+				"fallen by this many bytes; 0: no limit",
+		},
+		{
+			Name: "idle", Default: "2s", Valid: bench.DurationBetween(100*time.Millisecond, time.Minute),
 			Doc: "how long to watch daemons and shims while nothing " +
-				"happens"},
+				"happens",
+		},
 	}
 }
 

@@ -58,14 +58,18 @@ func (rtt) Params() []bench.Param {
 			"due and timed from then; 0: each request follows the answer to the last one"},
 		{Name: "warmup", Default: "1000", Valid: bench.Between(0, 1_000_000), Doc: "number of requests that are sent " +
 			"first and not counted"},
-		{Name: "timeout", Default: "1s", Valid: bench.DurationBetween(time.Millisecond, 10*time.Second),
+		{
+			Name: "timeout", Default: "1s", Valid: bench.DurationBetween(time.Millisecond, 10*time.Second),
 			Doc: "time after which " +
-				"a datagram counts as lost"},
+				"a datagram counts as lost",
+		},
 		{Name: "pin", Default: "yes", Valid: bench.OneOf("yes", "no"), Doc: "yes: client and server run on " +
 			"separate CPUs if there are two"},
-		{Name: "time", Default: "1s", Valid: bench.DurationBetween(time.Second, time.Hour),
+		{
+			Name: "time", Default: "1s", Valid: bench.DurationBetween(time.Second, time.Hour),
 			Doc: "length of a run of sockperf, " +
-				"in whole seconds; sockperf takes no number of requests"},
+				"in whole seconds; sockperf takes no number of requests",
+		},
 		{Name: "tool", Default: "", Valid: allowEmpty(bench.OneOf("sockperf")), Doc: "sockperf: use this program of " +
 			"the host, packed into an image, instead of the built-in load"},
 	}

@@ -59,9 +59,11 @@ func (throughput) Params() []bench.Param {
 			Name: "time", Default: "1s", Valid: bench.DurationBetween(10*time.Millisecond, time.Hour),
 			Doc: "measured time of a trial",
 		},
-		{Name: "warmup", Default: "200ms", Valid: bench.DurationBetween(0, time.Minute),
+		{
+			Name: "warmup", Default: "200ms", Valid: bench.DurationBetween(0, time.Minute),
 			Doc: "how long data flow before the " +
-				"measured time"},
+				"measured time",
+		},
 		{Name: "size", Default: "", Valid: allowEmpty(bench.Between(24, 1<<20)), Doc: "bytes of one write or one datagram; " +
 			"empty: 131072 for tcp, 1440 for udp"},
 		{Name: "rate", Default: "0", Valid: bench.Between(0, 1<<40), Doc: "with udp: bytes per second that each stream " +

@@ -233,7 +233,8 @@ func parseConntrack(text []byte, s *Snapshot) {
 }
 
 func meminfo() parser {
-	return byKey(func(rest []byte) float64 { return first(rest) * 1024 }, map[string]Field{ // always, although it says "kB"
+	kB := func(rest []byte) float64 { return first(rest) * 1024 } // always, although it says "kB"
+	return byKey(kB, map[string]Field{
 		"MemAvailable:": MemoryAvailable, "Dirty:": Dirty, "Writeback:": Writeback, "Cached:": Cached,
 	})
 }

@@ -13,19 +13,14 @@ import (
 // Facts are what a process inside a container sees of itself and its environment: what
 // an engine applied, read from the kernel.
 type Facts struct {
-	PID          int      `json:"pid"`
-	PPID         int      `json:"ppid"`
 	UID          int      `json:"uid"`
 	GID          int      `json:"gid"`
 	Dir          string   `json:"cwd"`
 	Argv         []string `json:"argv"`
-	Hostname     string   `json:"hostname"`
 	Interfaces   []string `json:"interfaces"` // names, in the kernel's order
 	NetNS        uint64   `json:"netns"`      // inode of the network namespace
 	UserNS       uint64   `json:"userns"`     // inode of the user namespace
 	Mounts       []Mount  `json:"mounts"`     // in the kernel's order; a later one hides an earlier one at its target
-	Cgroup       []string `json:"cgroup"`     // lines of /proc/self/cgroup
-	CPUs         string   `json:"cpus"`       // allowed, in list format, such as "0-1,3"
 	NoNewPrivs   bool     `json:"no_new_privs"`
 	Seccomp      int      `json:"seccomp"` // 0 off, 1 strict, 2 filter
 	RootWritable bool     `json:"root_writable"`
@@ -59,17 +54,15 @@ func facts(args []string, stdout, stderr io.Writer) int {
 // readFacts reads the facts from /proc, which every engine mounts.
 func readFacts() (Facts, error) {
 	f := Facts{
-		PID: os.Getpid(), PPID: os.Getppid(), UID: os.Getuid(), GID: os.Getgid(), Argv: os.Args,
+		UID: os.Getuid(), GID: os.Getgid(), Argv: os.Args,
 		// The kernel answers EROFS to root too, and nothing is written.
 		RootWritable: syscall.Access("/", 2) == nil,
 	}
 	var r reader
 	f.Dir = r.string(os.Getwd())
-	f.Hostname = r.string(os.Hostname())
 	f.NetNS = r.namespace("net")
 	f.UserNS = r.namespace("user")
 	f.Interfaces = parseInterfaces(r.file("net/dev"))
-	f.Cgroup = lines(r.file("cgroup"))
 	mounts, err := parseMounts(r.file("mountinfo"))
 	r.note(err)
 	f.Mounts = mounts
@@ -117,8 +110,6 @@ func (f *Facts) parseStatus(text string) error {
 		value = strings.TrimSpace(value)
 		var err error
 		switch key {
-		case "Cpus_allowed_list":
-			f.CPUs = value
 		case "NoNewPrivs":
 			f.NoNewPrivs = value == "1"
 		case "Seccomp":

@@ -88,9 +88,6 @@ func (p *Planned) intendedImage(ctx context.Context, ref string) string {
 	return meant
 }
 
-// imageWorkload compares images.
-const imageWorkload = "image"
-
 // OnlyImage is the image of a comparison of images that has nothing to compare it with;
 // empty in any other.
 func (p *Planned) OnlyImage() string {
@@ -98,7 +95,7 @@ func (p *Planned) OnlyImage() string {
 	for _, c := range p.Plan.Cells {
 		switch {
 		case c.Control:
-		case p.Plan.Workload != imageWorkload || only != "":
+		case p.Plan.Workload != ImageWorkload() || only != "":
 			return ""
 		default:
 			only = c.Spec.Image

@@ -44,6 +44,9 @@ func surveyWorkload() bench.Workload {
 	return survey.New(parts...)
 }
 
+// ImageWorkload is the name of the workload that compares images, and of its experiment.
+func ImageWorkload() string { return ofImages(nil).Name() }
+
 // ofImages is the survey of what an image costs a service.
 func ofImages(images func(dir string) *image.Library) bench.Workload {
 	return survey.OfImages(pull.New(images), start.New(images), http.New(images))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -67,14 +68,45 @@ type Param struct {
 	Valid func(value string) error
 }
 
-// OneOf returns the Valid function of an option that takes one of some words.
+// OneOf returns the Valid function of an option that takes one of some words. Its error is a
+// *ChoiceError.
 func OneOf(words ...string) func(value string) error {
 	return func(value string) error {
 		if slices.Contains(words, value) {
 			return nil
 		}
 		named := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == "" })
-		return fmt.Errorf("%.40q is not one of %s", value, strings.Join(named, ", "))
+		return &ChoiceError{value, named}
+	}
+}
+
+// A ChoiceError says that a value is none of the words that an option takes.
+type ChoiceError struct {
+	Value string
+	Words []string
+}
+
+func (e *ChoiceError) Error() string {
+	return fmt.Sprintf("%.40q is not one of %s", e.Value, strings.Join(e.Words, ", "))
+}
+
+// Between returns the Valid function of an option that is a whole number.
+func Between(least, most int64) func(value string) error {
+	return func(value string) error {
+		if n, err := strconv.ParseInt(value, 10, 64); err != nil || n < least || n > most {
+			return fmt.Errorf("%.40q is not a whole number between %d and %d", value, least, most)
+		}
+		return nil
+	}
+}
+
+// DurationBetween returns the Valid function of an option that is a duration.
+func DurationBetween(least, most time.Duration) func(value string) error {
+	return func(value string) error {
+		if d, err := time.ParseDuration(value); err != nil || d < least || d > most {
+			return fmt.Errorf("%.40q is not a duration between %v and %v", value, least, most)
+		}
+		return nil
 	}
 }
 

@@ -75,17 +75,13 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestToolWords checks that every program which completion knows can measure something.
+// TestToolWords checks that completion knows every program that a workload can use.
 func TestToolWords(t *testing.T) {
-	for _, word := range toolWords() {
-		taken := false
-		for _, w := range app.Workloads() {
-			for _, p := range w.Params() {
-				taken = taken || p.Name == "tool" && p.Valid(word) == nil
+	for _, w := range app.Workloads() {
+		for _, p := range w.Params() {
+			if p.Name == "tool" && len(valuesOf(p)) == 0 {
+				t.Errorf("no program is proposed for --tool of %s", w.Name())
 			}
-		}
-		if !taken {
-			t.Errorf("no workload takes tool=%s", word)
 		}
 	}
 }

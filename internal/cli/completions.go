@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"io"
 	"os"
 	"slices"
@@ -88,7 +89,7 @@ func completeWorkloads(more ...string) completer {
 func completeExperimentAndImages(
 	c *cobra.Command, args []string, typed string,
 ) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 && args[0] == imageExperiment {
+	if len(args) > 0 && args[0] == app.ImageWorkload() {
 		return imageForms(c, args), cobra.ShellCompDirectiveNoSpace
 	}
 	return completeExperiments(c, args, typed)
@@ -193,13 +194,15 @@ func completeParams(_ *cobra.Command, args []string, typed string) ([]cobra.Comp
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// valuesOf are values that an option takes: its default, and of some common words those
-// that its check lets pass.
+// valuesOf are values that an option takes: its default, the words that its check names and, of
+// some common ones, those that it lets pass.
 func valuesOf(p bench.Param) (out []string) {
 	words := []string{p.Default}
 	if p.Valid != nil {
 		words = append(words, "yes", "no", "auto")
-		words = append(words, toolWords()...)
+		if choice, ok := errors.AsType[*bench.ChoiceError](p.Valid("\x00")); ok {
+			words = append(words, choice.Words...)
+		}
 	}
 	for _, w := range words {
 		taken := w == "" || slices.Contains(out, w)
@@ -208,11 +211,6 @@ func valuesOf(p bench.Param) (out []string) {
 		}
 	}
 	return out
-}
-
-// toolWords are the programs that measure in place of what is built in.
-func toolWords() []string {
-	return []string{"ab", "wrk", "oha", "fio", "sysbench", "stress-ng", "pt_linux", "sockperf", "iperf3"}
 }
 
 func completeTools(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {

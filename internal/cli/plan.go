@@ -82,13 +82,10 @@ func (o *planOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.noControl, "no-control", false, "do not run the baseline a second time to measure the noise")
 }
 
-// imageExperiment compares the images that are its arguments.
-const imageExperiment = "image"
-
 // experimentAndImages allows one experiment, and images after the one that is of
 // images.
 func experimentAndImages(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 && args[0] == imageExperiment {
+	if len(args) > 0 && args[0] == app.ImageWorkload() {
 		return nil
 	}
 	return atMostOne("an experiment")(cmd, args)

@@ -45,7 +45,7 @@ The exit code is 3 if some trials failed; 'tare --help' lists all exit codes.`,
 		Args: experimentAndImages,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := o.parseArgs(args)
-			if err == nil && name == imageExperiment && len(o.images) == 0 {
+			if err == nil && name == app.ImageWorkload() && len(o.images) == 0 {
 				err = &usageError{errors.New("no images given"), "write tare run image REF REF; 'tare image --help' explains " +
 					"how to name images"}
 			}

@@ -15,7 +15,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync/atomic"
+	"strconv"
+	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
@@ -36,8 +37,6 @@ type Image struct {
 	layers []layer   // bottom first
 	packed *pack.Set // see Packed; nil for other images
 	pinned string    // see Pinned
-
-	size atomic.Int64
 }
 
 // newImage checks a configuration and joins it with its layers' files, bottom first.
@@ -98,10 +97,6 @@ func (i *Image) Argv(spec bench.Spec) ([]string, error) {
 	return argv, nil
 }
 
-// Size is the size of the files of all layers in bytes, including files that a higher layer
-// replaces. It is 0 until Rootfs has unpacked them.
-func (i *Image) Size() int64 { return i.size.Load() }
-
 // WriteDockerArchive writes the image in the format of "docker save", under
 // the name tag if that is not empty. Layers are written as they are stored, and verified if the
 // source has a digest of the stored form; otherwise the program that loads the archive verifies
@@ -160,10 +155,115 @@ func writeFile(tw *tar.Writer, name string, r io.Reader, size int64) error {
 // file capabilities; other extended attributes are not. Rootfs refuses an image that contains a
 // device, a FIFO or a socket, or that reaches out of its root in any way.
 func (i *Image) Rootfs(ctx context.Context) (string, error) {
-	dir, size, err := i.lib.unpacked(ctx, i)
+	dir, err := i.lib.unpacked(ctx, i)
 	if err != nil {
 		return "", fmt.Errorf("image %s: unpack: %w", i.ref, err)
 	}
-	i.size.Store(size)
 	return dir, nil
+}
+
+// ConfigFile is a copy of the image's whole configuration.
+func (i *Image) ConfigFile() (*v1.ConfigFile, error) {
+	return v1.ParseConfigFile(bytes.NewReader(i.raw))
+}
+
+// A Layer is what is known about a layer without reading it.
+type Layer struct {
+	DiffID      string // digest of its uncompressed archive: layers with the same one are shared
+	Stored      int64  // bytes, as stored in the image
+	Compression Compression
+}
+
+// Layers are the image's layers, the bottom one first.
+func (i *Image) Layers() ([]Layer, error) {
+	var all []Layer
+	for _, l := range i.layers {
+		c, err := l.compression()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Layer{DiffID: l.diffID.String(), Stored: l.size, Compression: c})
+	}
+	return all, nil
+}
+
+// WithArgv returns an image with the same files that runs another program by default. It has a
+// digest of its own, and no reference names it.
+func (i *Image) WithArgv(argv ...string) (*Image, error) {
+	config, err := v1.ParseConfigFile(bytes.NewReader(i.raw))
+	if err != nil {
+		return nil, fmt.Errorf("image %s: configuration: %w", i.ref, err)
+	}
+	config.Config.Entrypoint, config.Config.Cmd = argv, nil
+	raw, err := json.Marshal(config)
+	if err != nil {
+		return nil, fmt.Errorf("image %s: configuration: %w", i.ref, err)
+	}
+	other, err := newImage(i.source, raw, slices.Clone(i.layers))
+	if err != nil {
+		return nil, fmt.Errorf("image %s: %w", i.ref, err)
+	}
+	other.ref, other.lib, other.packed, other.pinned = i.ref, i.lib, i.packed, i.pinned
+	return other, nil
+}
+
+// EachLayer calls use with the uncompressed archive of every layer, the bottom one first. The
+// content is verified only when EachLayer returns without an error. All layers together may not
+// exceed the Library's limit of bytes.
+func (i *Image) EachLayer(ctx context.Context, use func(archive io.Reader) error) error {
+	w := &walker{limits: i.lib.limits}
+	for _, l := range i.layers {
+		if err := w.readLayer(ctx, l, use); err != nil {
+			return fmt.Errorf("image %s: layer %s: %w", i.ref, l.diffID, err)
+		}
+	}
+	return nil
+}
+
+func (w *walker) readLayer(ctx context.Context, l layer, use func(io.Reader) error) error {
+	r, err := l.uncompressed()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }() // only read from
+	bounded := w.limitedReader(ctx, r)
+	if err := use(bounded); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, bounded) // the digest covers the whole file
+	return err
+}
+
+// Port is the TCP port on which the image's service listens, as the image states it; 0 if it states
+// none or several.
+func (i *Image) Port() uint16 {
+	var only uint16
+	for name := range i.config.ExposedPorts {
+		number, protocol, _ := strings.Cut(name, "/")
+		port, err := strconv.ParseUint(number, 10, 16)
+		switch {
+		case err != nil || protocol != "" && protocol != "tcp":
+		case only != 0:
+			return 0
+		default:
+			only = uint16(port)
+		}
+	}
+	return only
+}
+
+// HealthCheck is the image's health check: a program and its arguments, to be run in the container;
+// nil if it has none.
+func (i *Image) HealthCheck() []string {
+	check := i.config.Healthcheck
+	if check == nil || len(check.Test) < 2 {
+		return nil
+	}
+	switch argv := check.Test[1:]; check.Test[0] {
+	case "CMD":
+		return slices.Clone(argv)
+	case "CMD-SHELL":
+		return []string{"/bin/sh", "-c", argv[0]}
+	}
+	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -217,23 +216,18 @@ func IsOwn(ref string) bool {
 	return ref == "" || ref == Agent || strings.HasPrefix(ref, hostScheme+":")
 }
 
-// unpacked returns the directory with i's files and their size in bytes. It unpacks them first if
-// necessary.
-func (l *Library) unpacked(ctx context.Context, i *Image) (rootfs string, size int64, err error) {
+// unpacked returns the directory with i's files. It unpacks them first if necessary.
+func (l *Library) unpacked(ctx context.Context, i *Image) (rootfs string, err error) {
 	unlock, err := l.lockName(ctx, i.Digest())
 	if err != nil {
-		return "", 0, err
+		return "", err
 	}
 	defer unlock()
 	dir := filepath.Join(l.dir, "images", i.digest.Hex)
-	rootfs = filepath.Join(dir, "rootfs")
-	// The file is written last and renamed into place with the others, so if it exists, all is
-	// complete.
-	size, err = readSize(filepath.Join(dir, "size"))
-	if errors.Is(err, fs.ErrNotExist) {
-		size, err = l.unpackInto(ctx, i, dir)
+	if _, err = os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		err = l.unpackInto(ctx, i, dir)
 	}
-	return rootfs, size, err
+	return filepath.Join(dir, "rootfs"), err
 }
 
 // lockName locks name, and waits until no other call has it locked.
@@ -257,35 +251,23 @@ func (l *Library) lock(name string) chan struct{} {
 }
 
 // unpackInto makes dir completely or not at all.
-func (l *Library) unpackInto(ctx context.Context, i *Image, dir string) (size int64, err error) {
+func (l *Library) unpackInto(ctx context.Context, i *Image, dir string) (err error) {
 	// Nobody else may enter. Otherwise every user of the host could use the image's files with
 	// set-user-ID bits or capabilities, and read files that are for root alone.
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
-		return 0, err
+		return err
 	}
 	tmp, err := os.MkdirTemp(filepath.Dir(dir), i.digest.Hex+".")
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, os.RemoveAll(tmp))
 		}
 	}()
-	size, err = unpack(ctx, i.layers, filepath.Join(tmp, "rootfs"), l.limits)
-	if err != nil {
-		return 0, err
+	if err := unpack(ctx, i.layers, filepath.Join(tmp, "rootfs"), l.limits); err != nil {
+		return err
 	}
-	if err := os.WriteFile(filepath.Join(tmp, "size"), strconv.AppendInt(nil, size, 10), 0o644); err != nil {
-		return 0, err
-	}
-	return size, os.Rename(tmp, dir)
-}
-
-func readSize(file string) (int64, error) {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.ParseInt(string(b), 10, 64)
+	return os.Rename(tmp, dir)
 }

@@ -16,16 +16,15 @@ import (
 // forbidden kind, or something exceeds the Limits.
 var ErrHostile = errors.New("refused")
 
-// unpack makes dir and applies the layers to it, bottom first. It returns the size of the written
-// files in bytes. Users inside a container may enter the root, independent of the umask. The
-// directory above it keeps the host's users out.
-func unpack(ctx context.Context, layers []layer, dir string, limits Limits) (int64, error) {
+// unpack makes dir and applies the layers to it, bottom first. Users inside a container may enter
+// the root, independent of the umask. The directory above it keeps the host's users out.
+func unpack(ctx context.Context, layers []layer, dir string, limits Limits) error {
 	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o755)); err != nil {
-		return 0, err
+		return err
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { _ = root.Close() }() // only a directory's descriptor
 	u := &unpacker{root: root, owner: os.Geteuid() == 0, layer: -1}
@@ -75,8 +74,8 @@ func (u *unpacker) place(name string, directory bool) error {
 	u.made[name] = true
 	for dir := parent; dir != "." && !u.made[dir]; dir = path.Dir(dir) {
 		u.made[dir] = true
-		if u.implied++; u.implied > MaxImplied {
-			return fmt.Errorf("%w: more than %d directories without an entry", ErrHostile, MaxImplied)
+		if u.implied++; u.implied > maxImplied {
+			return fmt.Errorf("%w: more than %d directories without an entry", ErrHostile, maxImplied)
 		}
 	}
 	if err := u.parents(parent); err != nil {

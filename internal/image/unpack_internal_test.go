@@ -13,7 +13,7 @@ func TestImpliedDirectories(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = root.Close() }() // only a handle
-	u := &unpacker{root: root, made: map[string]bool{}, implied: MaxImplied - 2}
+	u := &unpacker{root: root, made: map[string]bool{}, implied: maxImplied - 2}
 	if err := u.place("a/b/c", true); err != nil {
 		t.Errorf("as many as there may be: %v", err)
 	}

@@ -33,28 +33,17 @@ type Entry struct {
 	Header *tar.Header // the archive's whole header; its names are unchecked
 }
 
-// Walk calls visit for each entry of the image's layers, the bottom one first,
-// each in its own order. content is the content of a file, and is valid only during the call. Walk
-// writes nothing. It verifies every layer at its end, so what visit got is valid only if Walk
-// returns nil.
-func (i *Image) Walk(ctx context.Context, visit func(e Entry, content io.Reader) error) error {
-	if _, err := walk(ctx, i.layers, i.lib.limits, visit); err != nil {
-		return fmt.Errorf("image %s: %w", i.ref, err)
-	}
-	return nil
-}
-
-// walk implements Walk. It returns the size of all files in bytes.
-func walk(
-	ctx context.Context, layers []layer, limits Limits, visit func(Entry, io.Reader) error,
-) (written int64, err error) {
+// walk calls visit for each entry of the layers, the bottom one first, each in its own order. The
+// content of a file is valid only during the call. walk verifies every layer at its end, so what
+// visit got is valid only if walk returns nil.
+func walk(ctx context.Context, layers []layer, limits Limits, visit func(Entry, io.Reader) error) error {
 	w := &walker{limits: limits, visit: visit}
 	for n, l := range layers {
 		if err := w.layer(ctx, n, l); err != nil {
-			return 0, fmt.Errorf("layer %s: %w", l.diffID, err)
+			return fmt.Errorf("layer %s: %w", l.diffID, err)
 		}
 	}
-	return w.written, nil
+	return nil
 }
 
 // A walker checks all entries against the limits.
@@ -81,9 +70,9 @@ const (
 // maxDepth limits the depth of a path, and so the time to reach an entry.
 const maxDepth = 256
 
-// MaxImplied limits the directories for which an image has no entry. Honest tools write entries for
+// maxImplied limits the directories for which an image has no entry. Honest tools write entries for
 // all. One long path can imply two thousand directories.
-const MaxImplied = 100_000
+const maxImplied = 100_000
 
 // maxNames limits the memory for names, in bytes: enough for a million long ones.
 const maxNames = 256 << 20

@@ -1,12 +1,15 @@
-// Package inspect describes the content of images, and their differences. It reads the layers
-// without unpacking them to disk. A tree in memory represents the root file system; it applies
-// white-outs and follows links only inside the tree.
+// Package inspect describes the content of images, and their differences. It runs nothing in them,
+// and follows links only inside their root file systems.
 package inspect
 
 import (
+	"archive/tar"
+	"compress/gzip"
 	"context"
-	"fmt"
+	"errors"
 	"io"
+	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -73,7 +76,7 @@ type Config struct {
 	Labels     []string `json:"labels,omitempty"` // KEY=VALUE
 }
 
-// Inspect reads a whole image. Exceeding the image's limits is an error, as for containers.
+// Inspect reads a whole image, and unpacks it. What Image.Rootfs refuses is an error here too.
 func Inspect(ctx context.Context, img *image.Image) (*Report, error) {
 	file, err := img.ConfigFile()
 	if err != nil {
@@ -84,6 +87,10 @@ func Inspect(ctx context.Context, img *image.Image) (*Report, error) {
 		Platform: path.Join(file.OS, file.Architecture, file.Variant), Created: file.Created.Time,
 		Libc: []Libc{}, Config: configOf(file.Config),
 	}
+	dir, err := img.Rootfs(ctx) // it verifies the layers and their limits
+	if err != nil {
+		return nil, err
+	}
 	layers, err := img.Layers()
 	if err != nil {
 		return nil, err
@@ -92,68 +99,105 @@ func Inspect(ctx context.Context, img *image.Image) (*Report, error) {
 		r.Layers = append(r.Layers,
 			Layer{DiffID: l.DiffID, Stored: l.Stored, Compression: l.Compression, Compressed: l.Stored})
 	}
-	t := newTree()
-	if err := img.Walk(ctx, func(e image.Entry, content io.Reader) error { return r.entry(t, e, content) }); err != nil {
+	n := 0
+	err = img.EachLayer(ctx, func(archive io.Reader) error {
+		l := &r.Layers[n]
+		n++
+		err := l.read(archive)
+		r.Compressed += l.Compressed
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
-	if err := r.compress(ctx, img); err != nil {
-		return nil, err
-	}
-	if err := r.count("/", t.root.inode, &counters{seen: map[*inode]bool{}}); err != nil {
-		return nil, err
-	}
-	r.System = systemOf(t)
-	r.Libc = append(r.Libc, r.libraries(t)...)
-	return r, nil
+	return r, r.rootfs(dir)
 }
 
-// entry counts an entry of a layer.
-func (r *Report) entry(t *tree, e image.Entry, content io.Reader) error {
-	l := &r.Layers[e.Layer]
-	switch e.Kind {
-	case image.File:
-		l.Files++
-		l.Unpacked += e.Header.Size
-	case image.Whiteout, image.Opaque:
+// read counts what a layer has. It learns the compressed size of one that is stored uncompressed:
+// with gzip's default level, which engines use to push.
+func (l *Layer) read(archive io.Reader) error {
+	var size counter
+	zip := gzip.NewWriter(&size)
+	all := archive
+	if l.Compression == image.Plain {
+		all = io.TeeReader(archive, zip)
+	}
+	for entries := tar.NewReader(all); ; {
+		h, err := entries.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		l.count(h)
+	}
+	if _, err := io.Copy(io.Discard, all); err != nil || l.Compression != image.Plain {
+		return err
+	}
+	err := zip.Close()
+	l.Compressed = int64(size)
+	return err
+}
+
+// count counts an entry of the layer. A white-out says what is hidden of the layers below; longer
+// names of that form are internal data of an old storage driver.
+func (l *Layer) count(h *tar.Header) {
+	base := path.Base(h.Name)
+	switch hidden, ok := strings.CutPrefix(base, ".wh."); {
+	case ok && (hidden == ".wh..opq" || !strings.HasPrefix(hidden, ".wh.")):
 		l.Hidden++
+	case !ok && (h.Typeflag == tar.TypeReg || h.Typeflag == tar.TypeGNUSparse):
+		l.Files++
+		l.Unpacked += h.Size
 	}
-	return t.apply(e, content)
 }
 
-// maxPaths limits the memory for paths, in bytes, and the time to make them. Through links a layer
-// can make paths that are longer than any name in it.
-const maxPaths = 256 << 20
+// A counter counts what is written to it.
+type counter int64
 
-// counters is the state of count.
-type counters struct {
-	seen  map[*inode]bool
-	paths int // bytes of all paths
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
 }
 
-// count adds up what a container sees in a directory.
-func (r *Report) count(at string, dir *inode, c *counters) error {
-	for name, n := range dir.children {
-		name = path.Join(at, name)
-		if c.paths += len(name); c.paths > maxPaths {
-			return fmt.Errorf("image %s: %w: all paths together have more than %d bytes", r.Ref, image.ErrHostile,
-				maxPaths)
-		}
-		switch n.kind {
-		case image.Directory:
+// rootfs describes the root file system in a directory: what a container sees.
+func (r *Report) rootfs(dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }() // only a directory's descriptor
+	seen := map[uint64]bool{}
+	r.Dirs = -1 // the root is none of the image's
+	err = fs.WalkDir(root.FS(), ".", func(_ string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir():
 			r.Dirs++
-			if err := r.count(name, n.inode, c); err != nil {
-				return err
-			}
-		case image.Symlink:
+			return nil
+		case e.Type() == fs.ModeSymlink:
 			r.Links++
-		default:
-			r.Files++
-			if !c.seen[n.inode] {
-				r.Unpacked += n.size
-			}
-			c.seen[n.inode] = true
+			return nil
 		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		r.Files++
+		if n := inode(info); !seen[n] {
+			seen[n] = true
+			r.Unpacked += info.Size()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
+	t := tree{root}
+	r.System = t.system()
+	r.Libc = append(r.Libc, r.libraries(t)...)
 	return nil
 }
 
@@ -179,20 +223,4 @@ func sorted(set map[string]struct{}) []string {
 	}
 	slices.Sort(all)
 	return all
-}
-
-// systemOf is the distribution's own name.
-func systemOf(t *tree) string {
-	for _, file := range []string{"etc/os-release", "usr/lib/os-release"} {
-		text, ok := t.content(file)
-		if !ok {
-			continue
-		}
-		for line := range strings.Lines(string(text)) {
-			if name, ok := strings.CutPrefix(strings.TrimSpace(line), "PRETTY_NAME="); ok {
-				return fmt.Sprintf("%.100s", strings.Trim(name, `"'`))
-			}
-		}
-	}
-	return ""
 }

@@ -137,16 +137,6 @@ func (h *Hierarchy) Version() Version {
 	}
 }
 
-// Controllers lists the controllers of this machine, by their names in their hierarchy, sorted.
-func (h *Hierarchy) Controllers() []string {
-	all := slices.Clone(h.onUnified)
-	for c := range h.v1 {
-		all = append(all, c)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
 // Writable reports whether this process may make groups below the mount
 // points. It changes nothing. Its error wraps ErrDelegation.
 func (h *Hierarchy) Writable() error {

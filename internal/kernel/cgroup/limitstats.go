@@ -37,8 +37,7 @@ func UnknownLimitStats() LimitStats {
 func (h *Hierarchy) LimitStats(paths map[string]string) LimitStats {
 	s := UnknownLimitStats()
 	if path, ok := pathIn(paths, "cpu"); ok {
-		_, _, s.Throttled = h.throttling(path)
-		s.Throttled = absentAtRoot(s.Throttled, path)
+		s.Throttled = absentAtRoot(h.throttledTime(path), path)
 	}
 	if path, ok := pathIn(paths, "memory"); ok {
 		s.LimitHits = absentAtRoot(h.limitHits(path), path)
@@ -194,7 +193,7 @@ func addBlkioLimits(to map[string]BlockLimit, k blockKind, limits, counts []byte
 }
 
 // parseIOMax reads the limits of version 2, lines "8:0 rbps=max wbps=max
-// riops=max wiops=500", and what was done under them, as in parseIOStat.
+// riops=max wiops=500", and what was done under them, lines "8:0 rbytes=4096 …".
 func parseIOMax(limits, counts []byte) map[string]BlockLimit {
 	done := deviceKeys(counts)
 	all := map[string]BlockLimit{}

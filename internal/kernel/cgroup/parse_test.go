@@ -54,8 +54,6 @@ func FuzzParse(f *testing.F) {
 		}
 		parseProcCgroup(text)
 		parseKeys(text)
-		parseIOStat(text)
-		parseBlkio(text)
 		limits := parseIOMax(text, text)
 		for _, k := range blockKinds() {
 			addBlkioLimits(limits, k, text, text)

@@ -12,42 +12,25 @@ const Absent = -1
 // Stat is what the kernel has counted for a group and the groups below it since the group was made.
 // A field is Absent if there is no such count.
 type Stat struct {
-	CPU, User, System time.Duration // CPU time: total, in user mode, in the kernel
-
-	Periods       int64         // periods of the CPU quota that ended
-	Throttled     int64         // those periods in which the group had to stop
+	CPU           time.Duration // CPU time in user mode and in the kernel
 	ThrottledTime time.Duration // time that the group's CPUs were stopped by the quota, added up
-
-	MemoryCurrent, MemoryPeak int64 // bytes
-	PidsCurrent, PidsPeak     int64 // processes and threads
-	OOMKills                  int64 // processes killed because memory ran out
-
-	ReadBytes, WriteBytes int64 // bytes on block devices
-	Reads, Writes         int64 // operations on block devices
+	MemoryCurrent int64         // bytes
+	OOMKills      int64         // processes killed because memory ran out
 }
 
 // Stat reads the counts. Its error wraps fs.ErrNotExist if the group does not exist; single missing
 // counts are Absent.
 func (h *Hierarchy) Stat(path string) (Stat, error) {
-	if err := check(path); err != nil {
-		return Stat{}, err
+	s, err := h.CPUStat(path)
+	if err != nil {
+		return s, err
 	}
-	if err := h.exists(path); err != nil {
-		return Stat{}, err
-	}
-	var s Stat
-	s.CPU, s.User, s.System = h.cpuTime(path)
-	s.Periods, s.Throttled, s.ThrottledTime = h.throttling(path)
 	s.MemoryCurrent = h.count(path, "memory", "memory.usage_in_bytes", "memory.current")
-	s.MemoryPeak = h.count(path, "memory", "memory.max_usage_in_bytes", "memory.peak")
-	s.PidsCurrent = h.count(path, "pids", "pids.current", "pids.current")
-	s.PidsPeak = h.count(path, "pids", "pids.peak", "pids.peak")
 	s.OOMKills = h.key(path, "memory", "memory.oom_control", "memory.events")("oom_kill")
-	h.io(path, &s)
 	return s, nil
 }
 
-// CPUStat is Stat for the CPU fields alone, which saves reading six files. Every other field is
+// CPUStat is Stat for the CPU fields alone, which saves reading two files. Every other field is
 // Absent.
 func (h *Hierarchy) CPUStat(path string) (Stat, error) {
 	if err := check(path); err != nil {
@@ -56,55 +39,24 @@ func (h *Hierarchy) CPUStat(path string) (Stat, error) {
 	if err := h.exists(path); err != nil {
 		return Stat{}, err
 	}
-	s := Stat{
-		MemoryCurrent: Absent, MemoryPeak: Absent, PidsCurrent: Absent, PidsPeak: Absent, OOMKills: Absent,
-		ReadBytes: Absent, WriteBytes: Absent, Reads: Absent, Writes: Absent,
-	}
-	s.CPU, s.User, s.System = h.cpuTime(path)
-	s.Periods, s.Throttled, s.ThrottledTime = h.throttling(path)
-	return s, nil
+	return Stat{CPU: h.cpuTime(path), ThrottledTime: h.throttledTime(path), MemoryCurrent: Absent, OOMKills: Absent}, nil
 }
 
-// cpuTime reads the version 1 files in nanoseconds. cpuacct.stat counts ticks of 10 ms, which is
+// cpuTime reads version 1 in nanoseconds. cpuacct.stat counts ticks of 10 ms, which is
 // too coarse for a container that lives 20 ms.
-func (h *Hierarchy) cpuTime(path string) (total, user, system time.Duration) {
+func (h *Hierarchy) cpuTime(path string) time.Duration {
 	if p, err := h.controllerDir(path, "cpuacct"); err == nil && !p.v2 {
-		return time.Duration(fileInt(p.dir, "cpuacct.usage")),
-			time.Duration(fileInt(p.dir, "cpuacct.usage_user")),
-			time.Duration(fileInt(p.dir, "cpuacct.usage_sys"))
+		return time.Duration(fileInt(p.dir, "cpuacct.usage"))
 	}
-	key := h.key(path, "cpuacct", "", "cpu.stat")
-	return microseconds(key("usage_usec")), microseconds(key("user_usec")), microseconds(key("system_usec"))
+	return microseconds(h.key(path, "cpuacct", "", "cpu.stat")("usage_usec"))
 }
 
-func (h *Hierarchy) throttling(path string) (periods, throttled int64, stopped time.Duration) {
+func (h *Hierarchy) throttledTime(path string) time.Duration {
 	key := h.key(path, "cpu", "cpu.stat", "cpu.stat")
-	stopped = microseconds(key("throttled_usec"))
-	if stopped == Absent {
-		stopped = time.Duration(key("throttled_time")) // version 1, in ns
+	if stopped := microseconds(key("throttled_usec")); stopped != Absent {
+		return stopped
 	}
-	return key("nr_periods"), key("nr_throttled"), stopped
-}
-
-func (h *Hierarchy) io(path string, s *Stat) {
-	s.ReadBytes, s.WriteBytes, s.Reads, s.Writes = Absent, Absent, Absent, Absent
-	p, err := h.controllerDir(path, "blkio")
-	if err != nil {
-		return
-	}
-	if p.v2 {
-		if text, err := readFile(filepath.Join(p.dir, "io.stat")); err == nil {
-			c := parseIOStat(text)
-			s.ReadBytes, s.WriteBytes, s.Reads, s.Writes = c.readBytes, c.writeBytes, c.reads, c.writes
-		}
-		return
-	}
-	if text, err := readFile(filepath.Join(p.dir, "blkio.throttle.io_service_bytes_recursive")); err == nil {
-		s.ReadBytes, s.WriteBytes = parseBlkio(text)
-	}
-	if text, err := readFile(filepath.Join(p.dir, "blkio.throttle.io_serviced_recursive")); err == nil {
-		s.Reads, s.Writes = parseBlkio(text)
-	}
+	return time.Duration(key("throttled_time")) // version 1, in ns
 }
 
 // key reads a flat keyed file and returns a look-up, which returns Absent for missing keys.

@@ -9,14 +9,13 @@ import (
 
 // A Mount is one line of /proc/PID/mountinfo.
 type Mount struct {
-	ID, Parent int
-	Device     string // "MAJOR:MINOR" of the file system
-	Root       string // the mounted directory of the file system
-	Point      string // where
-	Options    string // of the mount, such as "rw,relatime"
-	Type       string // such as "overlay"
-	Source     string // such as "/dev/vda1"
-	Super      string // options of the file system
+	Device  string // "MAJOR:MINOR" of the file system
+	Root    string // the mounted directory of the file system
+	Point   string // where
+	Options string // of the mount, such as "rw,relatime"
+	Type    string // such as "overlay"
+	Source  string // such as "/dev/vda1"
+	Super   string // options of the file system
 }
 
 // ReadOnly reports whether nothing can be written through the mount.
@@ -60,13 +59,8 @@ func parseMounts(text []byte) []Mount {
 		if len(l) < 6 || len(r) < 3 {
 			continue
 		}
-		id, err1 := strconv.Atoi(l[0])
-		parent, err2 := strconv.Atoi(l[1])
-		if err1 != nil || err2 != nil {
-			continue
-		}
 		mounts = append(mounts, Mount{
-			ID: id, Parent: parent, Device: l[2], Root: unescape(l[3]), Point: unescape(l[4]), Options: l[5],
+			Device: l[2], Root: unescape(l[3]), Point: unescape(l[4]), Options: l[5],
 			Type: r[0], Source: unescape(r[1]), Super: r[2],
 		})
 	}

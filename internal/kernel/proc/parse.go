@@ -24,24 +24,32 @@ func (s *Snapshot) add(f Field, v float64) {
 	s[f] += v
 }
 
-func parseStat(text []byte, s *Snapshot) {
+// byKey returns the parser of a file of lines "KEY NUMBER…": it adds a value of each line, the first
+// number or what read makes of it, to the field of its key.
+func byKey(read func(rest []byte) float64, fields map[string]Field) parser {
+	return func(text []byte, s *Snapshot) { parseByKey(text, read, fields, s) }
+}
+
+func parseByKey(text []byte, read func([]byte) float64, fields map[string]Field, s *Snapshot) {
 	for key, rest := range entries(text) {
-		switch string(key) {
-		case "cpu":
-			parseTimes(rest, s)
-		case "ctxt":
-			s[ContextSwitches] = first(rest)
-		case "intr":
-			s[Interrupts] = first(rest)
-		case "softirq":
-			s[Softirqs] = first(rest)
-		case "processes":
-			s[Forks] = first(rest)
-		case "procs_running":
-			s[Running] = first(rest)
-		case "procs_blocked":
-			s[Blocked] = first(rest)
+		if f, ok := fields[string(key)]; ok {
+			s.add(f, read(rest))
 		}
+	}
+}
+
+// stat returns the parser of stat: times of all CPUs, and counts.
+func stat() parser {
+	counts := byKey(first, map[string]Field{
+		"ctxt": ContextSwitches, "intr": Interrupts, "softirq": Softirqs, "processes": Forks,
+		"procs_running": Running, "procs_blocked": Blocked,
+	})
+	return func(text []byte, s *Snapshot) {
+		line, _ := nextLine(text)
+		if key, rest := nextField(line); string(key) == "cpu" {
+			parseTimes(rest, s)
+		}
+		counts(text, s)
 	}
 }
 
@@ -72,23 +80,12 @@ func parseSchedstat(text []byte, s *Snapshot) {
 	}
 }
 
-func parseVmstat(text []byte, s *Snapshot) {
-	for key, rest := range entries(text) {
-		switch string(key) {
-		case "pgfault":
-			s[PageFaults] = first(rest)
-		case "pgmajfault":
-			s[MajorFaults] = first(rest)
-		case "pswpin":
-			s[SwapIns] = first(rest)
-		case "pswpout":
-			s[SwapOuts] = first(rest)
-		case "oom_kill":
-			s[OOMKills] = first(rest)
-		case "allocstall_dma", "allocstall_dma32", "allocstall_normal", "allocstall_movable", "allocstall_device":
-			s.add(AllocStalls, first(rest))
-		}
-	}
+func vmstat() parser {
+	return byKey(first, map[string]Field{
+		"pgfault": PageFaults, "pgmajfault": MajorFaults, "pswpin": SwapIns, "pswpout": SwapOuts, "oom_kill": OOMKills,
+		"allocstall_dma": AllocStalls, "allocstall_dma32": AllocStalls, "allocstall_normal": AllocStalls,
+		"allocstall_movable": AllocStalls, "allocstall_device": AllocStalls,
+	})
 }
 
 // pressure returns the parser of a pressure file, whose lines begin with
@@ -180,20 +177,11 @@ func parseSoftnet(text []byte, s *Snapshot) {
 	}
 }
 
-// parseSoftirqs reads lines "KIND: " with a count for each CPU.
-func parseSoftirqs(text []byte, s *Snapshot) {
-	for key, rest := range entries(text) {
-		switch string(key) {
-		case "TIMER:":
-			s[TimerSoftirqs] = sum(rest)
-		case "NET_RX:":
-			s[NetRxSoftirqs] = sum(rest)
-		case "NET_TX:":
-			s[NetTxSoftirqs] = sum(rest)
-		case "BLOCK:":
-			s[BlockSoftirqs] = sum(rest)
-		}
-	}
+// softirqKinds returns the parser of softirqs, lines "KIND: " with a count for each CPU.
+func softirqKinds() parser {
+	return byKey(sum, map[string]Field{
+		"TIMER:": TimerSoftirqs, "NET_RX:": NetRxSoftirqs, "NET_TX:": NetTxSoftirqs, "BLOCK:": BlockSoftirqs,
+	})
 }
 
 // parseSNMP reads pairs of lines, "Tcp: NAME…" and "Tcp: NUMBER…".
@@ -244,20 +232,11 @@ func parseConntrack(text []byte, s *Snapshot) {
 	}
 }
 
-func parseMeminfo(text []byte, s *Snapshot) {
-	for key, rest := range entries(text) {
-		const kB = 1024 // always, although it says "kB"
-		switch string(key) {
-		case "MemAvailable:":
-			s[MemoryAvailable] = first(rest) * kB
-		case "Dirty:":
-			s[Dirty] = first(rest) * kB
-		case "Writeback:":
-			s[Writeback] = first(rest) * kB
-		case "Cached:":
-			s[Cached] = first(rest) * kB
-		}
-	}
+func meminfo() parser {
+	kB := func(rest []byte) float64 { return first(rest) * 1024 } // always, although it says "kB"
+	return byKey(kB, map[string]Field{
+		"MemAvailable:": MemoryAvailable, "Dirty:": Dirty, "Writeback:": Writeback, "Cached:": Cached,
+	})
 }
 
 func parseLoadavg(text []byte, s *Snapshot) {

@@ -36,9 +36,9 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	parsers := []parser{
-		parseStat, parseSchedstat, parseVmstat, pressure(IOPressure, IOFull), diskstats([]string{"sda"}),
-		parseNetDev, parseSoftnet, parseMeminfo, parseLoadavg, parseFrequency,
-		parseSoftirqs, parseSNMP, parseConntrack,
+		stat(), parseSchedstat, vmstat(), pressure(IOPressure, IOFull), diskstats([]string{"sda"}),
+		parseNetDev, parseSoftnet, meminfo(), parseLoadavg, parseFrequency,
+		softirqKinds(), parseSNMP, parseConntrack,
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var s Snapshot

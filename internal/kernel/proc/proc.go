@@ -137,11 +137,11 @@ type file struct {
 func (s Source) files(root string) []file {
 	switch s {
 	case Stat:
-		return []file{{"proc/stat", parseStat}}
+		return []file{{"proc/stat", stat()}}
 	case Schedstat:
 		return []file{{"proc/schedstat", parseSchedstat}}
 	case Vmstat:
-		return []file{{"proc/vmstat", parseVmstat}}
+		return []file{{"proc/vmstat", vmstat()}}
 	case Pressure:
 		return []file{
 			{"proc/pressure/cpu", pressure(CPUPressure, -1)}, // "full" is meaningless for the CPUs of a whole machine
@@ -155,13 +155,13 @@ func (s Source) files(root string) []file {
 	case Softnet:
 		return []file{{"proc/net/softnet_stat", parseSoftnet}}
 	case SoftirqKinds:
-		return []file{{"proc/softirqs", parseSoftirqs}}
+		return []file{{"proc/softirqs", softirqKinds()}}
 	case SNMP:
 		return []file{{"proc/net/snmp", parseSNMP}}
 	case Conntrack:
 		return []file{{"proc/net/stat/nf_conntrack", parseConntrack}}
 	case Meminfo:
-		return []file{{"proc/meminfo", parseMeminfo}}
+		return []file{{"proc/meminfo", meminfo()}}
 	case Loadavg:
 		return []file{{"proc/loadavg", parseLoadavg}}
 	case CPUFreq:

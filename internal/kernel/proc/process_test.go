@@ -70,9 +70,9 @@ func TestMarkedLive(t *testing.T) {
 func TestMounts(t *testing.T) {
 	got, err := proc.Mounts(tree, 40)
 	want := []proc.Mount{
-		{21, 1, "259:2", "/", "/", "rw,relatime", "ext4", "/dev/sda1", "rw,errors=remount-ro"},
-		{36, 21, "0:45", "/", "/mnt/with blank", "ro,nosuid", "tmpfs", "", "rw,size=64k"},
-		{37, 21, "0:46", "/sub/dir", "/data", "rw", "overlay", "overlay", `rw,lowerdir=/a\072b:/c,upperdir=/u,workdir=/w`},
+		{"259:2", "/", "/", "rw,relatime", "ext4", "/dev/sda1", "rw,errors=remount-ro"},
+		{"0:45", "/", "/mnt/with blank", "ro,nosuid", "tmpfs", "", "rw,size=64k"},
+		{"0:46", "/sub/dir", "/data", "rw", "overlay", "overlay", `rw,lowerdir=/a\072b:/c,upperdir=/u,workdir=/w`},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)

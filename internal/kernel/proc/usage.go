@@ -1,11 +1,10 @@
 package proc
 
 import (
-	"bytes"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -26,56 +25,18 @@ func UsageOf(root string, pid int) (Usage, error) {
 	if err != nil {
 		return Usage{}, err
 	}
-	cpu, ok := parseCPUTime(stat)
-	if !ok {
+	var t Tally
+	parseOwn(stat, &t)
+	ticks := math.Round((t.UserTime + t.SystemTime) * userHz)
+	if math.IsNaN(ticks) {
 		return Usage{}, fmt.Errorf("%s/stat: unexpected format: %.80q", dir, stat)
 	}
+	u := Usage{CPU: time.Duration(ticks) * time.Second / userHz}
 	rollup, err := readFile(filepath.Join(dir, "smaps_rollup"))
-	if err != nil {
-		return Usage{CPU: cpu}, err
+	if kib := valueOf(rollup, "Pss:"); err == nil && !math.IsNaN(kib) {
+		u.PSS = int64(kib) << 10
 	}
-	return Usage{CPU: cpu, PSS: parsePSS(rollup)}, nil
-}
-
-// tick is the kernel's unit of time in /proc/PID/stat, USER_HZ: 100 on every
-// architecture that Go runs on.
-const tick = 10 * time.Millisecond
-
-// parseCPUTime adds utime, stime, cutime and cstime of /proc/PID/stat.
-func parseCPUTime(text []byte) (time.Duration, bool) {
-	end := bytes.LastIndexByte(text, ')')
-	if end < 0 {
-		return 0, false
-	}
-	f := strings.Fields(string(text[end+1:]))
-	if len(f) < 15 {
-		return 0, false
-	}
-	var sum int64
-	for _, field := range f[11:15] {
-		n, err := strconv.ParseInt(field, 10, 64)
-		if err != nil || n < 0 {
-			return 0, false
-		}
-		sum += n
-	}
-	return time.Duration(sum) * tick, true
-}
-
-// parsePSS reads "Pss: N kB".
-func parsePSS(text []byte) int64 {
-	for line := range strings.Lines(string(text)) {
-		rest, ok := strings.CutPrefix(line, "Pss:")
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-		if err != nil || n < 0 {
-			return 0
-		}
-		return n << 10
-	}
-	return 0
+	return u, err
 }
 
 // A Tree has the processes of a machine by parent.

@@ -101,43 +101,24 @@ const (
 
 func (workload) Params() []bench.Param {
 	return []bench.Param{
-		{Name: "count", Default: "20", Valid: validCount, Doc: "number of containers to start"},
-		{Name: "until", Default: untilCount, Valid: validUntil, Doc: "what a container means that cannot be " +
-			"started or ends by itself: " +
-			"count: the trial has failed; failure: the host is full, and the number of containers is a result"},
-		{Name: "host_memory", Default: "0", Valid: validMemory, Doc: "stop when the host's available memory has " +
-			"fallen by this many bytes; 0: no limit"},
-		{Name: "idle", Default: "2s", Valid: validIdle, Doc: "how long to watch daemons and shims while nothing " +
-			"happens"},
+		{Name: "count", Default: "20", Valid: bench.Between(1, maxCount), Doc: "number of containers to start"},
+		{
+			Name: "until", Default: untilCount, Valid: bench.OneOf(untilCount, untilFail),
+			Doc: "what a container means that cannot be " +
+				"started or ends by itself: " +
+				"count: the trial has failed; failure: the host is full, and the number of containers is a result",
+		},
+		{
+			Name: "host_memory", Default: "0", Valid: bench.Between(0, 1<<50),
+			Doc: "stop when the host's available memory has " +
+				"fallen by this many bytes; 0: no limit",
+		},
+		{
+			Name: "idle", Default: "2s", Valid: bench.DurationBetween(100*time.Millisecond, time.Minute),
+			Doc: "how long to watch daemons and shims while nothing " +
+				"happens",
+		},
 	}
-}
-
-func validCount(s string) error {
-	if n, err := strconv.Atoi(s); err != nil || n < 1 || n > maxCount {
-		return fmt.Errorf("%.40q is not a whole number between 1 and %d", s, maxCount)
-	}
-	return nil
-}
-
-func validUntil(s string) error {
-	if s != untilCount && s != untilFail {
-		return fmt.Errorf("%.40q is neither count nor failure", s)
-	}
-	return nil
-}
-
-func validMemory(s string) error {
-	if n, err := strconv.ParseInt(s, 10, 64); err != nil || n < 0 {
-		return fmt.Errorf("%.40q is not a number of bytes", s)
-	}
-	return nil
-}
-
-func validIdle(s string) error {
-	if d, err := time.ParseDuration(s); err != nil || d < 100*time.Millisecond || d > time.Minute {
-		return fmt.Errorf("%.40q is not a duration between 100ms and 1m", s)
-	}
-	return nil
 }
 
 // Check implements bench.Workload.

@@ -108,7 +108,7 @@ func (workload) Notes() []bench.Note {
 
 func (workload) Params() []bench.Param {
 	return append(lifeParams(), bench.Param{
-		Name: "population", Default: "0", Valid: between(0, maxPopulation),
+		Name: "population", Default: "0", Valid: bench.Between(0, maxPopulation),
 		Doc: "number of containers of the same kind that already run; they are started before each trial and " +
 			"removed after it, untimed",
 	})

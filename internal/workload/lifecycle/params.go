@@ -42,16 +42,6 @@ func parseGrace(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// between returns the Valid function of an option that is a whole number.
-func between(low, high int) func(string) error {
-	return func(s string) error {
-		if n, err := strconv.Atoi(s); err != nil || n < low || n > high {
-			return fmt.Errorf("%.40q is not a whole number between %d and %d", s, low, high)
-		}
-		return nil
-	}
-}
-
 // number reads a validated option.
 func number(t bench.Task, name string) int {
 	n, _ := strconv.Atoi(t.Params[name])

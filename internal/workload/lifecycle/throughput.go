@@ -91,8 +91,11 @@ func (throughput) Notes() []bench.Note {
 func (throughput) Params() []bench.Param {
 	return append(
 		lifeParams(),
-		bench.Param{Name: "concurrency", Default: "1", Valid: between(1, maxConcurrency), Doc: "number of parallel lanes"},
-		bench.Param{Name: "iterations", Default: "10", Valid: between(1, maxIterations), Doc: "number of " +
+		bench.Param{
+			Name: "concurrency", Default: "1", Valid: bench.Between(1, maxConcurrency),
+			Doc: "number of parallel lanes",
+		},
+		bench.Param{Name: "iterations", Default: "10", Valid: bench.Between(1, maxIterations), Doc: "number of " +
 			"containers that each lane takes through the operations in one trial"},
 	)
 }

@@ -52,18 +52,24 @@ func (rtt) Metrics() []bench.Metric {
 func (rtt) Params() []bench.Param {
 	return []bench.Param{
 		{Name: "protocol", Default: "udp", Valid: bench.OneOf("udp", "tcp"), Doc: "udp or tcp"},
-		{Name: "size", Default: "64", Valid: between(24, 65_507), Doc: "bytes of a request and of its answer"},
-		{Name: "pings", Default: "20000", Valid: between(1000, 1_000_000_000), Doc: "number of requests of a trial"},
-		{Name: "rate", Default: "0", Valid: between(0, 1_000_000), Doc: "requests per second, sent when they are " +
+		{Name: "size", Default: "64", Valid: bench.Between(24, 65_507), Doc: "bytes of a request and of its answer"},
+		{Name: "pings", Default: "20000", Valid: bench.Between(1000, 1_000_000_000), Doc: "number of requests of a trial"},
+		{Name: "rate", Default: "0", Valid: bench.Between(0, 1_000_000), Doc: "requests per second, sent when they are " +
 			"due and timed from then; 0: each request follows the answer to the last one"},
-		{Name: "warmup", Default: "1000", Valid: between(0, 1_000_000), Doc: "number of requests that are sent " +
+		{Name: "warmup", Default: "1000", Valid: bench.Between(0, 1_000_000), Doc: "number of requests that are sent " +
 			"first and not counted"},
-		{Name: "timeout", Default: "1s", Valid: durationBetween(time.Millisecond, 10*time.Second), Doc: "time after which " +
-			"a datagram counts as lost"},
+		{
+			Name: "timeout", Default: "1s", Valid: bench.DurationBetween(time.Millisecond, 10*time.Second),
+			Doc: "time after which " +
+				"a datagram counts as lost",
+		},
 		{Name: "pin", Default: "yes", Valid: bench.OneOf("yes", "no"), Doc: "yes: client and server run on " +
 			"separate CPUs if there are two"},
-		{Name: "time", Default: "1s", Valid: durationBetween(time.Second, time.Hour), Doc: "length of a run of sockperf, " +
-			"in whole seconds; sockperf takes no number of requests"},
+		{
+			Name: "time", Default: "1s", Valid: bench.DurationBetween(time.Second, time.Hour),
+			Doc: "length of a run of sockperf, " +
+				"in whole seconds; sockperf takes no number of requests",
+		},
 		{Name: "tool", Default: "", Valid: allowEmpty(bench.OneOf("sockperf")), Doc: "sockperf: use this program of " +
 			"the host, packed into an image, instead of the built-in load"},
 	}

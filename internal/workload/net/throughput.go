@@ -52,17 +52,21 @@ func (throughput) Metrics() []bench.Metric {
 func (throughput) Params() []bench.Param {
 	return []bench.Param{
 		{Name: "protocol", Default: "tcp", Valid: bench.OneOf("tcp", "udp"), Doc: "tcp or udp"},
-		{Name: "streams", Default: "1", Valid: between(1, 64), Doc: "number of streams in each direction"},
+		{Name: "streams", Default: "1", Valid: bench.Between(1, 64), Doc: "number of streams in each direction"},
 		{Name: "direction", Default: "up", Valid: bench.OneOf("up", "down", "both"), Doc: "up: from the client to " +
 			"the container; down: from the container to the client; both: both at once"},
 		{
-			Name: "time", Default: "1s", Valid: durationBetween(10*time.Millisecond, time.Hour), Doc: "measured time of a trial",
+			Name: "time", Default: "1s", Valid: bench.DurationBetween(10*time.Millisecond, time.Hour),
+			Doc: "measured time of a trial",
 		},
-		{Name: "warmup", Default: "200ms", Valid: durationBetween(0, time.Minute), Doc: "how long data flow before the " +
-			"measured time"},
-		{Name: "size", Default: "", Valid: allowEmpty(between(24, 1<<20)), Doc: "bytes of one write or one datagram; " +
+		{
+			Name: "warmup", Default: "200ms", Valid: bench.DurationBetween(0, time.Minute),
+			Doc: "how long data flow before the " +
+				"measured time",
+		},
+		{Name: "size", Default: "", Valid: allowEmpty(bench.Between(24, 1<<20)), Doc: "bytes of one write or one datagram; " +
 			"empty: 131072 for tcp, 1440 for udp"},
-		{Name: "rate", Default: "0", Valid: between(0, 1<<40), Doc: "with udp: bytes per second that each stream " +
+		{Name: "rate", Default: "0", Valid: bench.Between(0, 1<<40), Doc: "with udp: bytes per second that each stream " +
 			"offers; 0: as fast as possible"},
 		{Name: "batch", Default: "yes", Valid: bench.OneOf("yes", "no"), Doc: "with udp: yes: many datagrams in " +
 			"one system call, split by the kernel if it can; no: one datagram in each call"},

@@ -36,10 +36,11 @@ func TestExecIsInside(t *testing.T) {
 	e, c := holding(t,
 		bench.Spec{Dir: "/proc", Env: []string{"A=b"}, Security: bench.Security{NoNewPrivileges: true, ReadOnly: true}})
 	for task, want := range map[string][]string{
-		"facts":                 {`"cwd":"/proc"`, `"hostname":"` + c.ID(), `"interfaces":["lo"]`, `"root_writable":false`, `"cgroup":["`},
-		"env":                   {"A=b\n"},
-		"cat /proc/self/status": {"CapEff:\t00000000a80425fb\n", "CapBnd:\t00000000a80425fb\n", "NoNewPrivs:\t1\n"},
-		"cat /proc/self/cgroup": {"memory:/\n"},
+		"facts":                         {`"cwd":"/proc"`, `"interfaces":["lo"]`, `"root_writable":false`},
+		"cat /proc/sys/kernel/hostname": {c.ID() + "\n"},
+		"env":                           {"A=b\n"},
+		"cat /proc/self/status":         {"CapEff:\t00000000a80425fb\n", "CapBnd:\t00000000a80425fb\n", "NoNewPrivs:\t1\n"},
+		"cat /proc/self/cgroup":         {"memory:/\n"},
 	} {
 		var out, errOut bytes.Buffer
 		exit, err := e.Exec(t.Context(), c, append([]string{agent.Path}, strings.Fields(task)...), &out, &errOut)

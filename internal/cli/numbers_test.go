@@ -32,7 +32,7 @@ func TestEveryNumberCanBeRecomputed(t *testing.T) {
 	decode(t, p.must(t, "export", "last", "--format", "json").stdout, &d)
 
 	ignore := cmp.Options{
-		cmpopts.IgnoreUnexported(report.Row{}), cmpopts.IgnoreFields(report.Row{}, "Finding"),
+		cmpopts.IgnoreUnexported(report.Row{}, report.Effect{}), cmpopts.IgnoreFields(report.Row{}, "Finding"),
 		cmpopts.EquateApprox(1e-9, 1e-15),
 	}
 	// Operations that this run does not do have no numbers.

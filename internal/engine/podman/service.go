@@ -26,8 +26,8 @@ const (
 )
 
 // A service is a `podman system service` that tare starts. Only ensureRunning starts it:
-// the first time, after it has died, and after down. Its command line carries the run's ID. A nil service stands for one
-// that tare did not start: its methods do nothing.
+// the first time, after it has died, and after down. Its command line carries the run's ID. A nil
+// service stands for one that tare did not start: its methods do nothing.
 type service struct {
 	dir    string // holds the socket and the service's log
 	socket string

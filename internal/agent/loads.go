@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/load/http"
 	"github.com/tare-bench/tare/internal/load/memory"
 	"github.com/tare-bench/tare/internal/load/network"
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 // LoadSeparator stands between two loads on a command line.
@@ -49,6 +51,12 @@ func runLoads(args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	term := terminated()
+	var page *turn.Page
+	if args[0] == turn.Option {
+		args = args[1:]
+		// Without a page it works alone, and tare finds out.
+		page, _ = turn.NewPage(func(err error) { os.Exit(result(stderr, "load", err)) })
+	}
 	load.Settle(settleLimit)
 	for len(args) > 0 {
 		end := slices.Index(args, LoadSeparator)
@@ -56,15 +64,16 @@ func runLoads(args []string, stdout, stderr io.Writer) int {
 		if args = nil; end >= 0 {
 			one, args = one[:end], one[end+1:]
 		}
-		if err := runLoad(one, stdout); err != nil {
+		if err := runLoad(one, page, stdout); err != nil {
 			return result(stderr, "load", err)
 		}
+		page.Reported(len(args) == 0)
 	}
 	<-term
 	return exitOK
 }
 
-func runLoad(words []string, stdout io.Writer) error {
+func runLoad(words []string, page *turn.Page, stdout io.Writer) error {
 	if len(words) == 0 {
 		return fmt.Errorf("no load given: use one of %s", loadNames())
 	}
@@ -76,6 +85,7 @@ func runLoad(words []string, stdout io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", words[0], err)
 	}
+	args.Turns = page
 	report, err := loaders()[i].run(args)
 	if err != nil {
 		return fmt.Errorf("%s: %w", words[0], err)

@@ -173,6 +173,9 @@ type Comparison struct {
 	Blocks int
 	// Extended is the same where this run is extended: the next look has a lower level.
 	Extended int
+	// Interrupted says that turns change what is measured, so that this compares the uninterrupted
+	// stretches of the trials.
+	Interrupted bool
 	// Shift is the same effect in the metric's unit, from the differences within the
 	// blocks; nil where Scale is Difference, over all conditions, and without pairs.
 	Shift *Shift

@@ -19,6 +19,9 @@ type measure struct {
 	family int         // comparisons that are adjusted together with these
 	look   look
 	begun  bool // the run is under way, and has not ended
+	// stretch is the column of the uninterrupted stretches of trials that take turns; nil without any.
+	stretch      [][]float64
+	stretchTests int
 }
 
 // A compared is the pairs behind one ConditionResult.
@@ -39,21 +42,22 @@ func (t *table) measure(opt Options) []*measure {
 			}
 		}
 	}
-	out := make([]*measure, len(order))
-	parallel(len(order), func(i int) { out[i] = t.measureOne(order[i]) })
+	out, stretchTests := make([]*measure, len(order)), t.stretchTests()
+	parallel(len(order), func(i int) { out[i] = t.measureOne(order[i], opt, stretchTests) })
 	for _, m := range out {
 		m.begun = opt.Running
-		m.result.Asked = cmp.Or(opt.Smallest, t.run.Header.Plan.Margin(m.result.Metric.Name).Smallest)
 		m.setSmallest()
 	}
 	return out
 }
 
 // measureOne compares all cells by one metric.
-func (t *table) measureOne(metric int) *measure {
+func (t *table) measureOne(metric int, opt Options, stretchTests int) *measure {
 	m := &measure{column: t.column(metric), blocks: len(t.blocks), look: t.look}
 	m.result.Metric = t.run.Header.Metrics[metric]
+	m.stretch, m.stretchTests = t.stretches(m.result.Metric.Name), stretchTests
 	m.result.Metric.Role = t.role[metric]
+	m.result.Asked = cmp.Or(opt.Smallest, t.run.Header.Plan.Margin(m.result.Metric.Name).Smallest)
 	for _, g := range t.groups {
 		c := m.compare(g)
 		m.tables = append(m.tables, c)
@@ -73,11 +77,11 @@ func (m *measure) compare(g group) *compared {
 		if cell != g.baseline {
 			e := newEffect(cell, m.column[cell], base, scale)
 			e.shift(m.column[cell], base)
-			c.effects = append(c.effects, e)
+			c.effects = append(c.effects, m.unlessInterrupted(e, g.baseline))
 		}
 	}
 	if g.control >= 0 {
-		c.noise = newEffect(g.control, m.column[g.control], base, scale)
+		c.noise = m.unlessInterrupted(newEffect(g.control, m.column[g.control], base, scale), g.baseline)
 	}
 	return c
 }

@@ -57,6 +57,7 @@ func doubts() []doubt {
 		{CodeThrottled, Medium, "a CPU quota held the run up"},
 		{CodeDrift, Medium, "values drifted during the run"},
 		{CodeAlike, Medium, "neighbouring blocks are alike"},
+		{CodeInterrupted, Medium, "turns change what is measured"},
 		{CodeResidue, Medium, "settings differed between trials"},
 		{CodeOverhead, Medium, "tare itself used too much CPU"},
 		{CodeImprecise, Medium, "less precise than asked for"},

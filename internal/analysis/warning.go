@@ -33,6 +33,7 @@ const (
 	CodeThrottled    = "throttled"           // a CPU quota that the plan does not set
 	CodeResidue      = "residue"             // a table mixes things that are not the same
 	CodeOtherRun     = "other-run"           // another run was under way on this machine
+	CodeInterrupted  = "interrupted"         // turns change what is measured
 	CodeOverhead     = "overhead"            // tare itself used too much of a CPU
 	CodeNotApart     = "not-interleaved"     // the compared runs were made one after the other
 	CodeOneSided     = "unmatched"           // cells that only some of the runs have
@@ -65,7 +66,7 @@ func warnings(t *table, r *Result, work []*measure, known []bench.Note) []bench.
 	for _, check := range []func(){
 		w.incomplete, w.failed, w.noBaseline,
 		w.fewSamples, w.fewPairs, w.fewBlocks, w.control, w.imprecise, w.disagree, w.zero,
-		w.residueInCells, w.residueAcrossCells, w.residueAcrossResumptions, w.notes,
+		w.interrupted, w.residueInCells, w.residueAcrossCells, w.residueAcrossResumptions, w.notes,
 		w.drift, w.autocorrelation, w.bimodal, w.outliers,
 		w.steal, w.pressure, w.throttled, w.overhead,
 	} {

@@ -14,7 +14,7 @@ import (
 // Who has the token can have what answers over the network run, and nothing by
 // which it would get at the machine.
 func TestPermit(t *testing.T) {
-	serve := supervise.Loads([]string{"net-server", "port=0"})
+	serve := supervise.Loads(nil, []string{"net-server", "port=0"})
 	images := []string{"host:nginx"}
 	for name, test := range map[string]struct {
 		spec bench.Spec
@@ -22,15 +22,15 @@ func TestPermit(t *testing.T) {
 	}{
 		"a server":                         {bench.Spec{Argv: serve, Env: []string{"TARE_NET_TOKEN=x"}}, true},
 		"a server by name":                 {bench.Spec{Image: bench.AgentImage, Argv: serve}, true},
-		"two servers":                      {bench.Spec{Argv: supervise.Loads([]string{"net-server"}, []string{"net-server"})}, true},
+		"two servers":                      {bench.Spec{Argv: supervise.Loads(nil, []string{"net-server"}, []string{"net-server"})}, true},
 		"limited":                          {bench.Spec{Argv: serve, Limits: bench.Limits{CPUs: 1}, Security: bench.Security{ReadOnly: true}}, true},
 		"nothing yet":                      {bench.Spec{Network: "bridge"}, true},
 		"an allowed image":                 {bench.Spec{Image: "host:nginx", Argv: []string{"nginx", "-v"}, Env: []string{"A=b"}}, true},
 		"another image":                    {bench.Spec{Image: "host:bash"}, false},
 		"a shell":                          {bench.Spec{Argv: []string{"/bin/sh", "-c", "id"}}, false},
 		"another task of the agent":        {bench.Spec{Argv: []string{"/tare-agent", "cat", "/etc/shadow"}}, false},
-		"a load that writes":               {bench.Spec{Argv: supervise.Loads([]string{"disk", "dir=/etc"})}, false},
-		"a load that writes, too":          {bench.Spec{Argv: supervise.Loads([]string{"net-server"}, []string{"disk", "dir=/etc"})}, false},
+		"a load that writes":               {bench.Spec{Argv: supervise.Loads(nil, []string{"disk", "dir=/etc"})}, false},
+		"a load that writes, too":          {bench.Spec{Argv: supervise.Loads(nil, []string{"net-server"}, []string{"disk", "dir=/etc"})}, false},
 		"a load behind nothing":            {bench.Spec{Argv: []string{"/tare-agent", "load", "--", "disk"}}, false},
 		"an environment":                   {bench.Spec{Argv: serve, Env: []string{"GODEBUG=http2debug=2"}}, false},
 		"a directory":                      {bench.Spec{Argv: serve, Dir: "/root"}, false},
@@ -46,8 +46,8 @@ func TestPermit(t *testing.T) {
 		"a snapshotter":                    {bench.Spec{Argv: serve, Snapshotter: "evil"}, false},
 		"another's network":                {bench.Spec{Argv: serve, Network: "container:db"}, false},
 		"a port of the system":             {bench.Spec{Argv: serve, Ports: []bench.Port{{Container: 80, Host: 22, Protocol: "tcp"}}}, false},
-		"a server on a port of the system": {bench.Spec{Argv: supervise.Loads([]string{"net-server", "port=53"}), Network: "host"}, false},
-		"a server on a port":               {bench.Spec{Argv: supervise.Loads([]string{"net-server", "port=5201"})}, true},
+		"a server on a port of the system": {bench.Spec{Argv: supervise.Loads(nil, []string{"net-server", "port=53"}), Network: "host"}, false},
+		"a server on a port":               {bench.Spec{Argv: supervise.Loads(nil, []string{"net-server", "port=5201"})}, true},
 		"another protocol":                 {bench.Spec{Argv: serve, Ports: []bench.Port{{Container: 80, Protocol: "sctp"}}}, false},
 		"a file of seccomp":                {bench.Spec{Argv: serve, Security: bench.Security{Seccomp: "/etc/passwd"}}, false},
 		"processors by name":               {bench.Spec{Argv: serve, Limits: bench.Limits{CPUSet: "../x"}}, false},

@@ -40,6 +40,7 @@ func (a *App) Plan(ctx context.Context, e *experiment.Experiment, address string
 	}
 	p.Workload = workloadNamed(p.Plan.Workload)
 	p.nameOnlyImage()
+	p.chooseTurns(address != "")
 	return p, p.checkParams()
 }
 

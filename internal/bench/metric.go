@@ -1,5 +1,7 @@
 package bench
 
+import "slices"
+
 // A Direction says which way a metric is better.
 type Direction string
 
@@ -49,4 +51,24 @@ type Metric struct {
 	Role   Role      `json:"role"`
 	Scale  Scale     `json:"scale"`
 	Doc    string    `json:"doc"` // one sentence with its full stop: from which event to which event
+	// StretchOf is the metric of which this is the value in one uninterrupted stretch of a trial
+	// that otherwise takes turns; empty for all others.
+	StretchOf string `json:"stretch_of,omitempty"`
 }
+
+// WithStretches adds a detail for each of the named metrics: its value in one uninterrupted stretch.
+func WithStretches(all []Metric, names ...string) []Metric {
+	for _, m := range slices.Clone(all) {
+		if !slices.Contains(names, m.Name) {
+			continue
+		}
+		m.StretchOf, m.Role = m.Name, Detail
+		m.Name, m.Title = m.Name+StretchSuffix, m.Title+", uninterrupted"
+		m.Doc = "Like " + m.StretchOf + ", in one uninterrupted stretch of a trial that otherwise takes turns."
+		all = append(all, m)
+	}
+	return all
+}
+
+// StretchSuffix is the end of the name of a metric with a StretchOf.
+const StretchSuffix = ".stretch"

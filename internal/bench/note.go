@@ -39,6 +39,8 @@ const (
 	// NoteSeriesLeftOut marks a sample that had too many values of single operations
 	// to keep. Its Values cover all operations.
 	NoteSeriesLeftOut = "series-left-out"
+	// NoteWhole marks a sample of a trial that ran whole, though the plan has its cell take turns.
+	NoteWhole = "whole-trial"
 )
 
 // Notes lists the notes that belong to no workload.
@@ -48,6 +50,11 @@ func Notes() []Note {
 			Code:   NoteHostClock,
 			Text:   "processes in {cells} do not share the host's clock, so times were measured from outside",
 			Advice: "these times include the call to the engine; compare them only with cells that are marked too",
+		},
+		{
+			Code:   NoteWhole,
+			Text:   "trials of {cells} could not be given turns and ran whole, so their differences have more noise",
+			Advice: "sandboxes hide their processes; with others, run tare as root",
 		},
 		{
 			Code: NoteDamaged,

@@ -37,6 +37,11 @@ type Plan struct {
 	OpTime    time.Duration `json:"operation_limit_ns"` // longest time for one measured operation
 	// Washout is the longest wait between trials for the machine to settle; 0 = do not wait.
 	Washout time.Duration `json:"washout_limit_ns"`
+	// Slice is how long the turns of cells are that take turns within a block; 0 = each trial runs
+	// whole, after the one before.
+	Slice time.Duration `json:"slice_ns,omitempty"`
+	// Whole lists the conditions whose cells take no turns all the same.
+	Whole []Whole `json:"whole,omitempty"`
 	// Syscalls counts the system calls of containers, which slows every system call of the
 	// machine.
 	Syscalls bool    `json:"syscalls,omitempty"`
@@ -57,6 +62,17 @@ type Margin struct {
 	Metric    string  `json:"metric"`              // its name; unique in Plan.Margins
 	Smallest  float64 `json:"smallest,omitempty"`  // as Plan.Smallest
 	Precision float64 `json:"precision,omitempty"` // as Plan.Precision
+}
+
+// Whole says why the cells of a condition take no turns.
+type Whole struct {
+	Condition string `json:"condition,omitempty"`
+	Reason    string `json:"reason"`
+}
+
+// TakesTurnsIn reports whether the cells of a condition take turns.
+func (p *Plan) TakesTurnsIn(condition string) bool {
+	return p.Slice > 0 && !slices.ContainsFunc(p.Whole, func(w Whole) bool { return w.Condition == condition })
 }
 
 // Margin returns the Smallest and the Precision that hold for a metric.

@@ -136,6 +136,9 @@ type Task struct {
 	// Condition is the same for cells that are compared with one another; in a
 	// survey, for the same part of them.
 	Condition string
+	// Turns are those that the cell takes with the others of its block; nil = each trial has the
+	// machine to itself. They are the same in all trials.
+	Turns Turns
 	// EarlierValue returns the last value of a metric in this cell before the run was
 	// resumed; false if there is none. Earlier may be nil.
 	EarlierValue func(metric string) (value float64, ok bool)

@@ -141,7 +141,7 @@ func (a *invocation) printSignal(first bool) {
 		fmt.Fprint(a.stderr, "\r\x1b[K")
 	}
 	if first {
-		a.notice("finishing the current trial; interrupt again to abort it")
+		a.notice("finishing what is being measured; interrupt again to abort it")
 	} else {
 		a.notice("aborting the trial and cleaning up")
 	}

@@ -72,6 +72,8 @@ func (o *planOptions) addFlags(f *pflag.FlagSet) {
 		"smallest difference that matters, such as `1%`, or METRIC=5%; or auto")
 	f.StringVar(&o.overrides.Washout, "washout", "", "longest `time` to wait between trials until the machine is "+
 		"quiet; or off")
+	f.StringVar(&o.overrides.Slice, "interleave", "", "length of the turns that cells take within a block: `time`, auto "+
+		"or off")
 	f.StringVar(&o.overrides.Trial, "trial-timeout", "", "longest `time` for one trial")
 	f.StringVar(&o.overrides.Operation, "operation-timeout", "", "longest `time` for one operation")
 	f.StringSliceVar(&o.overrides.Primary, "primary", nil, "comma-separated `metrics` that decide")

@@ -81,6 +81,14 @@ func writePlan(w io.Writer, s plannedRun, p *app.Planned, width int) error {
 		term.WriteWrapped(w, fmt.Sprintf("  %-8s ", name), strings.Join(cells, ", "), width)
 	}
 	fmt.Fprintln(w)
+	if plan.Slice > 0 {
+		term.WriteWrapped(w, "turns ", "of "+unit.FormatDuration(plan.Slice)+
+			": within each block the cells take turns wherever that changes nothing", width)
+	}
+	for _, whole := range plan.Whole {
+		term.WriteWrapped(w, "whole ", strings.TrimSpace("trials, no turns "+inCondition(whole.Condition))+": "+
+			whole.Reason, width)
+	}
 	term.WriteWrapped(w, "stops ", stopRule(plan, p.Workload.Metrics()), width)
 	term.WriteWrapped(w, "takes ", duration(s), width)
 	if s.Warning != nil {
@@ -92,6 +100,13 @@ func writePlan(w io.Writer, s plannedRun, p *app.Planned, width int) error {
 		}
 	}
 	return nil
+}
+
+func inCondition(condition string) string {
+	if condition == "" {
+		return ""
+	}
+	return "under " + condition
 }
 
 func writeCells(w io.Writer, plan bench.Plan, p *app.Planned) {

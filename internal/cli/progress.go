@@ -72,6 +72,9 @@ func (p *progress) observe(e run.Event) {
 		p.measure()
 		p.block, p.cell = e.Trial.Block, p.plan.Cells[e.Trial.Cell].Name
 		p.showTrial()
+	case run.TurnsTaken:
+		p.cell = "taking turns"
+		p.showTrial()
 	case run.TrialEnded:
 		p.measure() // it may have been skipped
 		p.ended++

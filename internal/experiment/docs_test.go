@@ -85,7 +85,7 @@ func TestDefaults(t *testing.T) {
 		}
 		text.WriteString(m[1] + ": " + m[2] + "\n")
 	}
-	if len(rows) != 10 {
+	if len(rows) != 11 {
 		t.Errorf("%d defaults found:\n%s", len(rows), text.String())
 	}
 	want, err := plan("x.yaml", []byte("workload: lifecycle\n"))

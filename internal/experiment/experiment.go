@@ -91,6 +91,7 @@ type Overrides struct {
 	Blocks    string // such as "20" or "10..500"
 	Budget    string
 	Washout   string
+	Slice     string // interleave
 	Trial     string // timeouts.trial
 	Operation string // timeouts.operation
 	Warmup    *int
@@ -154,6 +155,7 @@ func (o Overrides) fields() []yamldoc.Field {
 	out = append(out, flagByMetric("smallest", o.Smallest)...)
 	add("budget", o.Budget)
 	add("washout", o.Washout)
+	add("interleave", o.Slice)
 	if o.Warmup != nil {
 		add("warmup", strconv.Itoa(*o.Warmup))
 	}

@@ -31,6 +31,7 @@ type file struct {
 	budget    placed[time.Duration]
 	timeouts  timeouts
 	washout   placed[time.Duration]
+	slice     placed[time.Duration]
 	seed      placed[uint64]
 	syscalls  placed[bool]
 	hooks     []bench.Hook
@@ -93,6 +94,10 @@ func fileKeys() []key[file] {
 			object("a mapping with trial and operation", timeoutKeys()), func(f *f) *timeouts { return &f.timeouts }),
 		fieldOf("washout", "The longest wait between trials for the machine to settle, or `off`. Default: `100ms`.",
 			"washout: 200ms", located(withWord(duration(), "off", 0)), func(f *f) *placed[time.Duration] { return &f.washout }),
+		fieldOf("interleave", "How long the turns are in which the cells of a block take turns: `auto` (20 ms where turns "+
+			"change nothing), `off` (each trial runs whole) or a time. Default: `off`.", "interleave: 20ms",
+			located(withWord(withWord(slice(), "off", 0), "auto", AutoSlice)),
+			func(f *f) *placed[time.Duration] { return &f.slice }),
 		fieldOf("seed", "Determines the order of trials. Default: a random number for each run, which is stored with it.",
 			"seed: 42", located(seed()), func(f *f) *placed[uint64] { return &f.seed }),
 		fieldOf("syscalls", "Count the system calls of containers, as a reason for differences. This slows every system "+

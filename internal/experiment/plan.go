@@ -20,7 +20,11 @@ const (
 	defaultBudget    = 2 * time.Minute
 	defaultTrial     = time.Minute
 	defaultOperation = 30 * time.Second
-	defaultWashout   = 100 * time.Millisecond
+	// AutoSlice is the length of a turn: long beside what giving a turn costs (0.1 ms), and short
+	// beside what disturbs a machine.
+	AutoSlice = 20 * time.Millisecond
+
+	defaultWashout = 100 * time.Millisecond
 )
 
 // Known is what an experiment is held to: what there is in this build of
@@ -89,6 +93,7 @@ func (p *planner) header(seed uint64) bench.Plan {
 		TrialTime: f.timeouts.trial.or(defaultTrial),
 		OpTime:    f.timeouts.operation.or(defaultOperation),
 		Washout:   f.washout.or(defaultWashout),
+		Slice:     f.slice.or(0),
 		Syscalls:  f.syscalls.or(false),
 		Hooks:     f.hooks,
 		Labels:    f.labels,

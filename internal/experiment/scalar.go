@@ -151,6 +151,19 @@ func duration() value[time.Duration] {
 	})
 }
 
+// slice is the length of a turn: long enough that giving it costs little, and shorter than any limit.
+func slice() value[time.Duration] {
+	const least, most = time.Millisecond, 10 * time.Second
+	d := duration()
+	return word("a duration from 1ms to 10s", d.schema, func(s string) (time.Duration, error) {
+		d, err := unit.ParseDuration(s)
+		if err == nil && (d < least || d > most) {
+			err = fmt.Errorf("duration %s must be from 1ms to 10s", yamldoc.Quote(s))
+		}
+		return d, err
+	})
+}
+
 // openFraction is a ratio above 0 and below 1.
 func openFraction() value[float64] {
 	s := schema{

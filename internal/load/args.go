@@ -9,12 +9,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/load/turn"
 	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // Args are the options of a load. The methods read one option each and keep errors;
 // Err returns them, and the options that no method has read.
 type Args struct {
+	// Turns is the page of a process that takes turns with others; nil = it works alone.
+	Turns *turn.Page
+
 	given map[string]string
 	asked map[string]bool
 	err   error

@@ -6,15 +6,19 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 // RunThreads runs do on several threads at once, each with its number from 0, and returns
-// when all have returned. The threads begin when all of them run, and get the time of that
-// moment: a thread that must then wait for a CPU has lost time, but not begun later.
+// when all have returned. They are a stage of a process that takes turns; nil = it takes none.
+// The threads begin when all of them run, and get clocks that show 0 at that moment: a thread
+// that must then wait for a CPU has lost time, but not begun later.
 //
 // A thread here is a goroutine. If do pins itself, blocks in system calls or reads the
 // thread's own clock, it calls runtime.LockOSThread first.
-func RunThreads(threads int, do func(thread int, began time.Time)) {
+func RunThreads(page *turn.Page, threads int, do func(thread int, clock *turn.Clock)) {
+	stage := page.Stage(threads)
 	var all sync.WaitGroup
 	var here atomic.Int64
 	var begin atomic.Pointer[time.Time]
@@ -27,11 +31,19 @@ func RunThreads(threads int, do func(thread int, began time.Time)) {
 			for begin.Load() == nil {
 				runtime.Gosched()
 			}
-			do(i, *begin.Load())
+			clock := stage.Clock(*begin.Load())
+			do(i, clock)
+			clock.End()
 		})
 	}
 	all.Wait()
 }
+
+// StretchShare is the share of the time of a stage that its uninterrupted stretch takes in addition.
+const StretchShare = 4 // a quarter
+
+// StretchSuffix is the end of the name of a value that was measured in an uninterrupted stretch.
+const StretchSuffix = ".stretch"
 
 // SetThreads lets Go run a number of threads at once, whatever CPU quota it has found, and
 // turns the garbage collector off: loads allocate before they measure. A load

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/loadtest"
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 // All threads run before any begins, and all are given the same time.
@@ -18,8 +19,8 @@ func TestTogether(t *testing.T) {
 	defer load.SetThreads(threads)()
 	var here atomic.Int64
 	var began [threads]time.Time
-	load.RunThreads(threads, func(i int, at time.Time) {
-		began[i] = at
+	load.RunThreads(nil, threads, func(i int, clock *turn.Clock) {
+		began[i] = clock.Began()
 		// Nobody gets past this unless all are here at once.
 		here.Add(1)
 		for here.Load() < threads {

@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -87,6 +89,8 @@ type (
 	SetUpBegan struct{ Cell int }
 	// TrialBegan comes before each trial that is not skipped.
 	TrialBegan struct{ Trial bench.Trial }
+	// TurnsTaken comes between turns, about once a second: while cells take turns their trials end together.
+	TurnsTaken struct{ Block int }
 	// TrialEnded comes after each sample was stored.
 	TrialEnded struct{ Sample bench.Sample }
 	// Ended is the last event, even if the run was interrupted.
@@ -96,6 +100,7 @@ type (
 func (Began) event()      {}
 func (SetUpBegan) event() {}
 func (TrialBegan) event() {}
+func (TurnsTaken) event() {}
 func (TrialEnded) event() {}
 func (Ended) event()      {}
 
@@ -134,6 +139,9 @@ type runner struct {
 	unhealthy   map[string]time.Duration // until when the runner waits for an engine, on the run's clock, by its name
 	spent       time.Duration            // of the budget, in earlier parts of a resumed run
 
+	turns []*turns // by cell: nil if it takes none
+	order *rand.Rand
+
 	ran           hookLog
 	notes         map[string]bool // codes of those that the workload may attach
 	watch         watch
@@ -155,12 +163,21 @@ func newRunner(o Options) *runner {
 		notes:       map[string]bool{},
 		watch:       newWatch(o.Instruments),
 	}
+	r.turns, r.order = make([]*turns, n), orderOf(&r.plan)
+	for cell := range r.plan.Cells {
+		if r.plan.TakesTurnsIn(r.plan.Cells[cell].Condition) {
+			r.turns[cell] = &turns{}
+		}
+	}
 	r.fixtures = newFixtures(o, r.task)
 	for _, n := range bench.NotesOf(o.Workload) {
 		r.notes[n.Code] = true
 	}
 	for _, s := range o.Done {
 		r.count(s)
+		if slices.Contains(s.Notes, bench.NoteWhole) {
+			r.runWhole(r.plan.Cells[s.Trial.Cell].Condition)
+		}
 		r.spent += s.Elapsed
 		if r.Precision != nil {
 			r.Precision.Add(s)
@@ -260,7 +277,7 @@ func OnlyBaselines(ctx context.Context, o Options) []error {
 // next block.
 func (r *runner) blocks(ctx context.Context) (bench.StopReason, error) {
 	began := r.Clock()
-	for i := len(r.Done); i < len(r.trials); i++ {
+	for i := len(r.Done); i < len(r.trials); {
 		t := r.trials[i]
 		first := i == 0 || r.trials[i-1].Block != t.Block
 		if first && i > 0 && i != r.Extended {
@@ -274,21 +291,66 @@ func (r *runner) blocks(ctx context.Context) (bench.StopReason, error) {
 				return "", err
 			}
 		}
-		if !r.interrupted(ctx) {
-			r.setUp(ctx, t.Cell)
+		next := r.trials[i : i+1]
+		if r.plan.Slice > 0 {
+			next = restOfBlock(r.trials[i:])
+		}
+		for _, one := range next {
+			if !r.interrupted(ctx) {
+				r.setUp(ctx, one.Cell)
+			}
 		}
 		if r.interrupted(ctx) {
 			return "", ErrInterrupted
 		}
-		s, err := r.trial(ctx, t)
-		if storeErr := r.store(ctx, s); storeErr != nil {
-			return "", errors.Join(storeErr, err)
-		}
-		if err != nil {
+		if err := r.runAndStore(ctx, next); err != nil {
 			return "", err
 		}
+		i += len(next)
 	}
 	return bench.StopBlocks, nil
+}
+
+// restOfBlock returns the trials of the same block as the first.
+func restOfBlock(trials []bench.Trial) []bench.Trial {
+	i := slices.IndexFunc(trials, func(t bench.Trial) bool { return t.Block != trials[0].Block })
+	if i < 0 {
+		return trials
+	}
+	return trials[:i]
+}
+
+// runAndStore runs one trial, or several that take turns.
+func (r *runner) runAndStore(ctx context.Context, trials []bench.Trial) error {
+	var samples []bench.Sample
+	var turning []bench.Trial
+	var err error
+	for _, t := range trials { // those that run whole come first, while nothing else is alive
+		if own := r.turns[t.Cell]; own != nil && !own.off {
+			turning = append(turning, t)
+			continue
+		}
+		var s bench.Sample
+		s, err = r.trial(ctx, t, nil)
+		if samples = append(samples, s); err != nil {
+			break
+		}
+	}
+	if len(turning) > 0 && err == nil {
+		var more []bench.Sample
+		more, err = r.together(ctx, turning)
+		samples = append(samples, more...)
+	}
+	slices.SortFunc(samples, func(a, b bench.Sample) int { return a.Trial.Seq - b.Trial.Seq })
+	for i, s := range samples {
+		if s.Trial.Seq != trials[i].Seq { // the run ends, and trials before this one did not begin
+			break
+		}
+		if storeErr := r.store(ctx, s); storeErr != nil {
+			return errors.Join(storeErr, err)
+		}
+	}
+	return err
 }
 
 func (r *runner) interrupted(ctx context.Context) bool {

@@ -49,15 +49,19 @@ func collectGarbage() {
 
 // usage is the usage of this process, without its children, inside trials of engines
 // that are not a bench.InProcessEngine.
-type usage struct{ cpu, wall time.Duration }
+type usage struct {
+	cpu, wall         time.Duration
+	fromCPU, fromWall time.Duration // when it was last begun
+}
 
-// during adds the usage of this process during f, a trial.
-func (u *usage) during(clock func() time.Duration, f func() error) error {
-	began, cpu := clock(), affinity.CPUTime()
-	err := f()
-	u.cpu += affinity.CPUTime() - cpu
-	u.wall += clock() - began
-	return err
+// begin and end enclose a part of a trial.
+func (u *usage) begin(clock func() time.Duration) {
+	u.fromWall, u.fromCPU = clock(), affinity.CPUTime()
+}
+
+func (u *usage) end(clock func() time.Duration) {
+	u.cpu += affinity.CPUTime() - u.fromCPU
+	u.wall += clock() - u.fromWall
 }
 
 func (u *usage) overhead(null time.Duration) bench.Overhead {

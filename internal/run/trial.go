@@ -19,10 +19,14 @@ const grace = 2*cleanupTime + 10*time.Second
 // engine, so no later measurement could be trusted.
 var errStuck = errors.New("did not return after its time limit; the run cannot continue while it hangs")
 
-// trial runs one trial and returns its one sample. The error, if any, says why the
-// run cannot continue.
-func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error) {
-	began := r.Clock()
+// trial runs one trial and returns its one sample; m is that of a trial that takes turns, or nil. The
+// error, if any, says why the run cannot continue.
+func (r *runner) trial(ctx context.Context, t bench.Trial, turns *member) (bench.Sample, error) {
+	began, spent := r.Clock(), r.Clock
+	if turns != nil {
+		spent = turns.now
+	}
+	beganSpending := spent()
 	s := bench.Sample{Trial: t, Began: r.Now().UTC()}
 	if no := r.unsupported[t.Cell]; no.reason != "" {
 		s.Outcome, s.Operation, s.Reason = bench.Unsupported, no.operation, bench.Reason(no.reason)
@@ -34,15 +38,22 @@ func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error)
 	}
 	r.observe(TrialBegan{t})
 	r.awaitHealthy(ctx, r.plan.Cells[t.Cell].Engine)
-	limited, cancel := context.WithTimeoutCause(ctx, r.plan.TrialTime, errTrialLimit)
+	limited, cancel := r.limited(ctx, turns)
 	m := newMeter(limited, r.Clock, r.plan.OpTime, r.Header.Metrics)
 	m.known = r.notes
-	err := r.await(m, func() error {
+	if own := r.turns[t.Cell]; own != nil && own.off {
+		m.Note(bench.NoteWhole)
+	}
+	wait := r.await
+	if turns != nil { // rounds wait for it
+		wait = func(_ *meter, trial func() error) error { return trial() }
+	}
+	err := wait(m, func() error {
 		defer r.suspendFixture(m, t.Cell)
 		if err := r.ready(ctx, m.ctx, t); err != nil {
 			return err
 		}
-		return r.measure(m, t, began)
+		return r.measure(m, t, began, turns)
 	})
 	r.tellHooks()
 	m.conclude(&s, ctx, err)
@@ -54,8 +65,11 @@ func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error)
 		}
 		s.Outcome, r.unsupported[t.Cell] = bench.Unsupported, unsupportedCell{s.Operation, s.Reason}
 	}
+	if turns != nil {
+		turns.refused = errors.Is(err, bench.ErrNoTurns)
+	}
 	cancel()
-	s.Elapsed = r.Clock() - began
+	s.Elapsed = spent() - beganSpending
 	if s.Outcome == bench.OK {
 		s.Trace = r.watch.trace()
 	}
@@ -64,6 +78,18 @@ func (r *runner) trial(ctx context.Context, t bench.Trial) (bench.Sample, error)
 		return s, fatal
 	}
 	return s, nil
+}
+
+// limited returns a context that ends when the trial has used its time.
+func (r *runner) limited(ctx context.Context, turns *member) (context.Context, context.CancelFunc) {
+	if turns == nil {
+		return context.WithTimeoutCause(ctx, r.plan.TrialTime, errTrialLimit)
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	turns.left = r.plan.TrialTime + turns.now() // it may have waited for its engine
+	context.AfterFunc(ctx, func() { close(turns.over) })
+	turns.limit = time.AfterFunc(r.plan.TrialTime, func() { end(errTrialLimit) })
+	return ctx, func() { turns.limit.Stop(); end(nil) }
 }
 
 // The operations before the timed part.
@@ -112,22 +138,34 @@ func (r *runner) suspendFixture(m *meter, cell int) {
 }
 
 // measure runs the workload while the instruments watch.
-func (r *runner) measure(m *meter, t bench.Trial, began time.Duration) error {
+func (r *runner) measure(m *meter, t bench.Trial, began time.Duration, turns *member) error {
 	task := r.task(t.Cell)
 	task.Fixture = r.fixtures.of(t.Cell)
 	run := func() error { return r.Workload.Run(m.ctx, task, m) }
 	if far, ok := bench.As[bench.Remoter](task.Engine); ok {
 		defer m.endWith(far.Lost())()
 	}
+	spent := r.Clock
+	if turns != nil {
+		spent = turns.now
+	}
 	if _, inline := bench.As[bench.InProcessEngine](task.Engine); !inline {
 		timed := run
-		run = func() error { return r.usage.during(r.Clock, timed) }
+		run = func() error {
+			r.usage.begin(r.Clock)
+			defer r.usage.end(r.Clock)
+			turns.using(&r.usage)
+			defer turns.using(nil)
+			return timed()
+		}
 	}
 	stopped := r.stopped()
 	r.watch.begin(t, began)
-	from := r.Clock()
+	turns.watching(true)
+	from := spent()
 	err := run()
-	m.counted = r.Clock() - from
+	m.counted = spent() - from
+	turns.watching(false)
 	r.watch.end(m)
 	if err == nil && r.stopped() != stopped {
 		err = errStopped
@@ -175,11 +213,15 @@ func (r *runner) task(cell int) bench.Task {
 		params[p.Name] = p.Default
 	}
 	maps.Copy(params, c.Params)
-	return bench.Task{
+	t := bench.Task{
 		Engine: r.watch.engine(r.Engines[c.Engine]), Spec: c.Spec, Params: params, Client: r.Client,
 		Run: r.Header.ID, Dir: r.Dir, Cell: cell, Common: r.common, OpTime: r.plan.OpTime, Condition: c.Condition,
 		EarlierValue: func(metric string) (float64, bool) { return r.earlier(cell, metric) },
 	}
+	if own := r.turns[cell]; own != nil { // not a nil pointer in an interface
+		t.Turns = own
+	}
+	return t
 }
 
 // earlier returns the last value of a metric in a cell before the run was resumed.

@@ -43,6 +43,22 @@ func (w *watch) end(m *meter) {
 	}
 }
 
+// suspend stops watching a trial until resume is called. Instruments that are no bench.Switcher
+// go on.
+func (w *watch) suspend() (resume func()) {
+	var all []func()
+	for _, i := range slices.Backward(w.instruments) {
+		if s, ok := i.(bench.Switcher); ok {
+			all = append(all, s.Suspend())
+		}
+	}
+	return func() {
+		for _, one := range slices.Backward(all) {
+			one()
+		}
+	}
+}
+
 // trace returns the events of a trial that has ended; nil if there are none.
 func (w *watch) trace() *bench.Trace {
 	var t bench.Trace

@@ -29,6 +29,7 @@ type Batched interface {
 
 // A PartSink receives the results of one part of the shared work.
 type PartSink struct {
+	Number   int // of the part among those of all cells, from 0
 	Recorder bench.Recorder
 	Err      func(error) error // handles an error of the part; if it returns nil, the next part begins
 }
@@ -61,7 +62,8 @@ func NewBatch(fixtures ...bench.Fixture) (Batched, bool) {
 // A Batch is the shared work of jobs.
 type Batch struct {
 	engine bench.Engine
-	spec   bench.Spec // without the arguments
+	turns  bench.Turns // nil if none of the jobs takes turns
+	spec   bench.Spec  // without the arguments
 	jobs   []Job
 	loads  [][]string // of the process
 	nth    []int      // by job: which of the loads is its own, from 1
@@ -76,6 +78,9 @@ func (s *Jobs) Batch(others ...bench.Fixture) (Batched, bool) {
 		one, ok := f.(*Jobs)
 		if !ok || len(one.jobs) != 1 || !batch.add(one.jobs[0]) {
 			return nil, false
+		}
+		if turns := one.turnsOf(&one.jobs[0]); turns != nil {
+			batch.turns = turns
 		}
 	}
 	return batch, true
@@ -132,7 +137,7 @@ func (s *Batch) Reset(ctx context.Context) error {
 
 func (s *Batch) fullSpec() bench.Spec {
 	spec := s.spec
-	spec.Argv = Loads(s.loads...)
+	spec.Argv = Loads(s.turns, s.loads...)
 	return spec
 }
 
@@ -144,7 +149,13 @@ func (s *Batch) Work(ctx context.Context, m bench.Meter, sinks []PartSink) error
 		return err
 	}
 	defer m.Cleanup(p.Remove)
+	if err := p.TakeTurns(ctx, s.turns); err != nil {
+		return err
+	}
 	for i, l := range sinks {
+		if taken(s.turns) {
+			s.turns.Part(l.Number)
+		}
 		if err := p.EndPart(ctx, l, s.jobs[i].done(ctx, p, bench.MeterOf(m, l.Recorder), s.nth[i])); err != nil {
 			return err
 		}

@@ -49,13 +49,13 @@ func TestJoin(t *testing.T) {
 	} {
 		var fixtures []bench.Fixture
 		for _, j := range test.jobs {
-			fixtures = append(fixtures, supervise.NewJobs(e, j))
+			fixtures = append(fixtures, supervise.NewJobs(bench.Task{Engine: e}, j))
 		}
 		if _, ok := supervise.NewBatch(fixtures...); ok != test.want {
 			t.Errorf("%s: joined %v, want %v", name, ok, test.want)
 		}
 	}
-	if _, ok := supervise.NewBatch(supervise.NewJobs(e, job(disk, "disk"), job(disk, "disk"))); ok {
+	if _, ok := supervise.NewBatch(supervise.NewJobs(bench.Task{Engine: e}, job(disk, "disk"), job(disk, "disk"))); ok {
 		t.Error("joined what needs two containers")
 	}
 }
@@ -78,7 +78,7 @@ func TestShift(t *testing.T) {
 			memory, cpu := job(bench.Spec{}, "memory", "time=20ms", "size=64MiB"), job(bench.Spec{}, "cpu",
 				"time=20ms", "kernels=prime")
 			memory.Finish = finish
-			batch, ok := supervise.NewBatch(supervise.NewJobs(e, memory), supervise.NewJobs(e, cpu))
+			batch, ok := supervise.NewBatch(supervise.NewJobs(bench.Task{Engine: e}, memory), supervise.NewJobs(bench.Task{Engine: e}, cpu))
 			if !ok {
 				t.Fatal("not joined")
 			}
@@ -87,7 +87,8 @@ func TestShift(t *testing.T) {
 			}
 			all, first, second := workloadtest.NewMeter(t), workloadtest.NewMeter(t), workloadtest.NewMeter(t)
 			as := func(err error) error { return err }
-			if err := batch.Work(t.Context(), all, []supervise.PartSink{{first, as}, {second, as}}); err != nil {
+			sinks := []supervise.PartSink{{Recorder: first, Err: as}, {Number: 1, Recorder: second, Err: as}}
+			if err := batch.Work(t.Context(), all, sinks); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff([]string{"memory"}, finished); diff != "" {
@@ -100,7 +101,7 @@ func TestShift(t *testing.T) {
 			if a, b := first.Values["inside.page_faults"], second.Values["inside.page_faults"]; a < 10*max(b, 1) {
 				t.Errorf("%v page faults while memory was filled, %v while not", a, b)
 			}
-			argv := supervise.Loads(memory.Load, cpu.Load)
+			argv := supervise.Loads(nil, memory.Load, cpu.Load)
 			if diff := cmp.Diff(argv, all.Got.Argv); diff != "" {
 				t.Errorf("applied (-want +got):\n%s", diff)
 			}
@@ -116,7 +117,7 @@ func TestShiftGoesOn(t *testing.T) {
 		"time=10ms", "kernels=sort")
 	bad.Finish = func(context.Context, *supervise.Process, bench.Meter, *load.Report) error { return broken }
 	for swallow, want := range map[bool]error{true: nil, false: broken} {
-		batch, _ := supervise.NewBatch(supervise.NewJobs(e, bad), supervise.NewJobs(e, good))
+		batch, _ := supervise.NewBatch(supervise.NewJobs(bench.Task{Engine: e}, bad), supervise.NewJobs(bench.Task{Engine: e}, good))
 		m, failed := workloadtest.NewMeter(t), workloadtest.NewMeter(t)
 		err := batch.Work(t.Context(), m, []supervise.PartSink{
 			{Recorder: failed, Err: func(err error) error {

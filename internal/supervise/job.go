@@ -9,6 +9,7 @@ import (
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 // A Job is the work of one container in a trial, a load of the agent or another
@@ -35,13 +36,22 @@ func LoadOf(name string, options map[string]string) []string {
 	return append([]string{name}, load.Words(options)...)
 }
 
-// spec returns the Spec for the engine.
-func (j *Job) spec() bench.Spec {
+// spec returns the Spec of a job for the engine.
+func (s *Jobs) spec(j *Job) bench.Spec {
 	spec := j.Spec
 	if j.Load != nil {
-		spec.Argv = Loads(j.Load)
+		spec.Argv = Loads(s.turnsOf(j), j.Load)
 	}
 	return spec
+}
+
+// turnsOf returns the turns of a job; nil if it takes none. What answers requests takes none: those
+// who ask do.
+func (s *Jobs) turnsOf(j *Job) bench.Turns {
+	if j.Load == nil || j.KeepsRunning {
+		return nil
+	}
+	return s.turns
 }
 
 // done waits until the job, the nth load of its process, is done, and reports its results.
@@ -85,16 +95,17 @@ func RecordReport(to bench.Recorder, r *load.Report) {
 // Fixture: before each trial, it lets the engine prepare the containers.
 type Jobs struct {
 	engine bench.Engine
+	turns  bench.Turns // nil unless the cell takes turns with others
 	jobs   []Job
 }
 
 // NewJobs returns the jobs of a cell.
-func NewJobs(e bench.Engine, jobs ...Job) *Jobs { return &Jobs{e, jobs} }
+func NewJobs(t bench.Task, jobs ...Job) *Jobs { return &Jobs{t.Engine, t.Turns, jobs} }
 
 // Reset implements bench.Fixture.
 func (s *Jobs) Reset(ctx context.Context) error {
 	for _, j := range s.jobs {
-		if err := prepare(ctx, s.engine, j.spec(), j); err != nil {
+		if err := prepare(ctx, s.engine, s.spec(&j), j); err != nil {
 			return err
 		}
 	}
@@ -141,12 +152,15 @@ func (s *Jobs) work(ctx context.Context, m bench.Meter) error {
 }
 
 func (s *Jobs) workOne(ctx context.Context, m bench.Meter, j Job, attest bool) (*Counts, error) {
-	spec := j.spec()
+	spec := s.spec(&j)
 	p, err := Start(ctx, s.engine, spec, m, j.Role)
 	if err != nil {
 		return nil, err
 	}
 	defer m.Cleanup(p.Remove)
+	if err := p.TakeTurns(ctx, s.turnsOf(&j)); err != nil {
+		return nil, err
+	}
 	if err := j.done(ctx, p, m, 1); err != nil {
 		return nil, err
 	}
@@ -158,9 +172,13 @@ func (s *Jobs) workOne(ctx context.Context, m bench.Meter, j Job, attest bool) (
 }
 
 // Loads returns the argv of an agent that runs loads one after the other, and then
-// stays until it is stopped. Each load is a name followed by its options.
-func Loads(loads ...[]string) []string {
+// stays until it is stopped. Each load is a name followed by its options. Turns is nil unless the
+// process takes turns: see TakeTurns.
+func Loads(turns bench.Turns, loads ...[]string) []string {
 	argv := []string{agent.Path, "load"}
+	if taken(turns) {
+		argv = append(argv, turn.Option)
+	}
 	for i, l := range loads {
 		if i > 0 {
 			argv = append(argv, agent.LoadSeparator)

@@ -24,7 +24,7 @@
 //	}
 //
 //	func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
-//		return supervise.NewJobs(t.Engine, supervise.Job{Spec: t.Spec, Load: supervise.LoadOf(disk.Name, t.Params)}), nil
+//		return supervise.NewJobs(t, supervise.Job{Spec: t.Spec, Load: supervise.LoadOf(disk.Name, t.Params)}), nil
 //	}
 //
 //	func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
@@ -66,6 +66,7 @@ type Process struct {
 	ownEnv    *ownEnv
 	first     proc.Process // the first process inside; zero until it was found
 	relays    []int        // processes that pass its packets on
+	turns     turns        // those that it takes, if any
 	last      Counts       // the last reading
 	partBegan Counts       // at the last CountNew
 }
@@ -168,7 +169,7 @@ func (p *Process) inspect(ctx context.Context, spec bench.Spec) (err error) {
 }
 
 func (p *Process) named(err error) error {
-	if p.role == "" {
+	if p.role == "" || err == nil {
 		return err
 	}
 	return fmt.Errorf("%s: %w", p.role, err)
@@ -275,6 +276,12 @@ func (p *Process) Output(ctx context.Context) ([]byte, error) {
 
 // Reports waits until n loads have reported. The process inside need not end.
 func (p *Process) Reports(ctx context.Context, n int) ([]*load.Report, error) {
+	if p.turns.giver != nil {
+		err := p.WhileRunning(ctx, func(ctx context.Context) error { return p.named(p.turns.giveUntil(ctx, n)) })
+		if err != nil {
+			return nil, err
+		}
+	}
 	text, err := p.AwaitLines(ctx, n)
 	if err != nil {
 		return nil, err
@@ -290,6 +297,7 @@ func (p *Process) Reports(ctx context.Context, n int) ([]*load.Report, error) {
 // that keeps the process calls it in its own Remove. It may be called twice.
 func (p *Process) Remove(ctx context.Context) error {
 	defer p.leave(nil)
+	p.turns.close()
 	if p.container == nil {
 		return nil
 	}

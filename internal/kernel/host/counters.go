@@ -17,10 +17,11 @@ type Counters struct {
 	counters, state *proc.Sampler // state is nil if the machine tells none
 	quantities      []quantity
 	before, after   proc.Snapshot
+	earlier         proc.Snapshot // what was counted before the last Suspend
 	levels          proc.Snapshot
 }
 
-var _ bench.Instrument = (*Counters)(nil)
+var _ bench.Switcher = (*Counters)(nil)
 
 // OpenCounters opens the kernel's files below root.
 func OpenCounters(root string) (*Counters, error) {
@@ -61,6 +62,24 @@ func (c *Counters) Begin(bench.Trial, time.Duration) {
 	}
 	c.counters.Read(&c.before)
 	c.levels[proc.Running], c.levels[proc.Blocked] = c.before[proc.Running], c.before[proc.Blocked]
+	c.earlier = proc.Snapshot{}
+}
+
+// Suspend implements bench.Switcher. What a counter has when it goes backward stays unknown.
+func (c *Counters) Suspend() (resume func()) {
+	c.counters.Read(&c.after)
+	earlier, levels := c.earlier, c.levels
+	for _, q := range c.quantities {
+		since := c.after[q.field] - c.before[q.field]
+		if since < 0 && !q.level {
+			since = math.NaN()
+		}
+		earlier[q.field] += since
+	}
+	return func() {
+		c.earlier, c.levels = earlier, levels
+		c.counters.Read(&c.before)
+	}
 }
 
 // End is called just after a trial. dst is parallel to Metrics. A value is NaN if this machine does
@@ -73,6 +92,7 @@ func (c *Counters) End(dst []float64) {
 			continue
 		}
 		dst[i] = c.after[q.field] - c.before[q.field]
+		dst[i] += c.earlier[q.field]
 		if dst[i] < 0 && !q.level { // packets of an interface that was removed, or a hypervisor that corrects its count
 			dst[i] = math.NaN()
 		}

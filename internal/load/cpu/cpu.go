@@ -66,7 +66,7 @@ func Run(args *load.Args) (*load.Report, error) {
 		return nil, err
 	}
 	defer load.SetThreads(o.threads)()
-	c, warmUp := newPool(o.kernels, o.threads), o.time/10
+	c, warmUp := newPool(args.Turns, o.kernels, o.threads), o.time/10
 	if err := c.warm(warmUp); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,23 @@ func Run(args *load.Args) (*load.Report, error) {
 	addScores(r.Values, Single, o.kernels, rates(one, segment.cpuShare))
 	addScores(r.Values, All, o.kernels, rates(all, segment.computeShare))
 	r.Values[SingleDone] = mean(rates(one, segment.computeShare))
-	return r, nil
+	return r, c.stretch(r.Values, o)
+}
+
+// stretch measures again in one turn that nothing interrupts, if the process takes turns.
+func (c *pool) stretch(values map[string]float64, o options) error {
+	if c.turns == nil {
+		return nil
+	}
+	c.turns.Whole()
+	c.turns = nil
+	one, all, err := c.segments(o.threads, o.time/load.StretchShare)
+	if err != nil {
+		return err
+	}
+	values[Single+load.StretchSuffix] = mean(rates(one, segment.cpuShare))
+	values[All+load.StretchSuffix] = mean(rates(all, segment.computeShare))
+	return nil
 }
 
 // segments returns the segments of one thread by itself, and those of all threads at once.

@@ -61,7 +61,7 @@ func TestBursts(t *testing.T) {
 			return 1
 		}
 	}, 1}
-	c := newPool([]kernel{disturbed}, 1)
+	c := newPool(nil, []kernel{disturbed}, 1)
 	c.shortest[0] = sliceTime
 	segments, err := c.work(1, 100*sliceTime)
 	if err != nil {
@@ -99,7 +99,7 @@ func TestOptions(t *testing.T) {
 // A wrong answer is told, with what and how.
 func TestWrongAnswer(t *testing.T) {
 	k := kernel{"adding", func() func() uint64 { return func() uint64 { return 3 } }, 4}
-	c := newPool([]kernel{k}, 1)
+	c := newPool(nil, []kernel{k}, 1)
 	if err := c.warm(time.Millisecond); err == nil ||
 		!strings.Contains(err.Error(), "adding: the answer is 3 but should be 4") {
 		t.Errorf("warm-up: %v", err)
@@ -117,7 +117,7 @@ func TestSpell(t *testing.T) {
 	nap := kernel{"nap", func() func() uint64 {
 		return func() uint64 { naps++; time.Sleep(2 * time.Millisecond); return 1 }
 	}, 1}
-	c := newPool(append(kernels()[:2:2], nap), 1)
+	c := newPool(nil, append(kernels()[:2:2], nap), 1)
 	for i := range c.shortest {
 		c.shortest[i] = time.Millisecond
 	}
@@ -159,7 +159,7 @@ func TestStoodStill(t *testing.T) {
 			}
 		}, 1})
 	}
-	c := newPool(all, 1)
+	c := newPool(nil, all, 1)
 	c.shortest[0], c.shortest[1] = sliceTime, sliceTime
 	segments, err := c.work(1, 2*still)
 	if err != nil {

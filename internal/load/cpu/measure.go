@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 const (
@@ -23,6 +24,7 @@ const (
 
 // A pool is a set of kernels with the data of the threads that run them.
 type pool struct {
+	turns    *turn.Page
 	kernels  []kernel
 	shortest []time.Duration // by kernel: the shortest operation seen
 	workers  []worker
@@ -34,8 +36,10 @@ type worker struct {
 	chunkTimes [][]time.Duration // by kernel: the time of each chunk; empty, with room for maxChunks
 }
 
-func newPool(kernels []kernel, threads int) *pool {
-	c := &pool{kernels: kernels, shortest: make([]time.Duration, len(kernels)), workers: make([]worker, threads)}
+func newPool(page *turn.Page, kernels []kernel, threads int) *pool {
+	c := &pool{
+		turns: page, kernels: kernels, shortest: make([]time.Duration, len(kernels)), workers: make([]worker, threads),
+	}
 	for i := range c.workers {
 		for _, k := range kernels {
 			c.workers[i].operations = append(c.workers[i].operations, k.prepare())
@@ -89,10 +93,10 @@ func (c *pool) work(threads int, share time.Duration) ([]segment, error) {
 	for i, quick := range c.shortest {
 		operations[i] = max(int(share/time.Duration(len(c.kernels))/chunkCount/quick), 1)
 	}
-	load.RunThreads(threads, func(i int, began time.Time) {
+	load.RunThreads(c.turns, threads, func(i int, clock *turn.Clock) {
 		runtime.LockOSThread() // its CPU time is read
 		defer runtime.UnlockOSThread()
-		segments[i], errs[i] = c.workers[i].run(c.kernels, operations, began, share)
+		segments[i], errs[i] = c.workers[i].run(c.kernels, operations, clock, share)
 	})
 	return segments, firstOf(errs)
 }
@@ -127,7 +131,7 @@ type kernelRate struct {
 // Turns begin at fixed times, so that threads stay together as long as a chunk is shorter
 // than a turn. A thread that stood still would make up missed turns with one chunk each,
 // with caches and branch predictors full of another kernel. So it skips whole rounds.
-func (h worker) run(kernels []kernel, operations []int, began time.Time, share time.Duration) (segment, error) {
+func (h worker) run(kernels []kernel, operations []int, clock *turn.Clock, share time.Duration) (segment, error) {
 	cpu, now, missed := threadTime(), time.Duration(0), time.Duration(0)
 	for turns := 0; turns < len(kernels) || now < share; turns++ {
 		late := max(now-missed-time.Duration(turns)*sliceTime, 0)
@@ -138,9 +142,10 @@ func (h worker) run(kernels []kernel, operations []int, began time.Time, share t
 				return segment{}, err
 			}
 			last := now
-			now = time.Since(began)
+			now = clock.Now()
 			h.chunkTimes[i] = append(h.chunkTimes[i], now-last)
 		}
+		clock.Pause(now)
 	}
 	return segment{h.kernelRates(operations), now, threadTime() - cpu}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 // Name is the name of the load.
@@ -61,10 +62,10 @@ func Run(a *load.Args) (*load.Report, error) {
 		return nil, err
 	}
 	defer f.remove()
-	return f.measure(plan)
+	return f.measure(a.Turns, plan)
 }
 
-func (f *file) measure(plan Plan) (*load.Report, error) {
+func (f *file) measure(page *turn.Page, plan Plan) (*load.Report, error) {
 	q, err := choose(queues(), plan.IO)
 	if err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func (f *file) measure(plan Plan) (*load.Report, error) {
 		return nil, err
 	}
 	for _, p := range plan.Patterns {
-		if err := f.measurePattern(p, plan, q, report); err != nil {
+		if err := f.measurePattern(page, p, plan, q, report); err != nil {
 			return nil, fmt.Errorf("%s: %w", p.Name, err)
 		}
 	}
@@ -88,13 +89,32 @@ func (f *file) measure(plan Plan) (*load.Report, error) {
 }
 
 // measurePattern measures one pattern.
-func (f *file) measurePattern(p Pattern, plan Plan, q queue, r *load.Report) error {
+func (f *file) measurePattern(page *turn.Page, p Pattern, plan Plan, q queue, r *load.Report) error {
 	if err := f.settle(); err != nil {
 		return err
 	}
 	t := newTally(plan)
+	if p.Write { // what a write costs comes later, in the turns of others
+		page.Whole()
+	} else if page != nil {
+		t.stage = page.Stage(q.threads(plan))
+	}
 	if err := f.run(p, plan, q, t); err != nil {
 		return err
 	}
-	return Record(r, p, t.rate(), plan.BlockOf(p), t.latency)
+	if err := Record(r, p, t.rate(), plan.BlockOf(p), t.latency); err != nil || t.stage == nil || !p.Random {
+		return err
+	}
+	// The same in one turn that nothing interrupts.
+	if err := f.settle(); err != nil {
+		return err
+	}
+	page.Whole()
+	plan.Time /= load.StretchShare
+	t = newTally(plan)
+	if err := f.run(p, plan, q, t); err != nil {
+		return err
+	}
+	r.Values[Metric(p.Name)+".iops"+load.StretchSuffix] = t.rate()
+	return nil
 }

@@ -51,10 +51,16 @@ func keepFull(r ring, w work, t *tally) error {
 		begun[slot] = t.now()
 		return r.submit(slot, next.next())
 	}
-	for slot := range w.slots {
-		if err := begin(slot); err != nil {
-			return err
+	fill := func() error {
+		for slot := range w.slots {
+			if err := begin(slot); err != nil {
+				return err
+			}
 		}
+		return nil
+	}
+	if err := fill(); err != nil {
+		return err
 	}
 	for under := len(w.slots); under > 0; {
 		n, err := r.wait(done)
@@ -67,12 +73,20 @@ func keepFull(r ring, w work, t *tally) error {
 				return err
 			}
 			t.add(now, now-begun[c.slot])
-			if t.isOver(now) {
+			if t.isOver(now) || t.clock.Over(now) {
 				under--
 			} else if err := begin(c.slot); err != nil {
 				return err
 			}
 		}
+		if under > 0 || t.isOver(now) {
+			continue
+		}
+		t.clock.Rest(now) // the slice is over, and no request is under way
+		if err := fill(); err != nil {
+			return err
+		}
+		under = len(w.slots)
 	}
 	return nil
 }

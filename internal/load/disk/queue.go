@@ -15,6 +15,14 @@ type queue struct {
 	run   func(w work, t *tally) error
 }
 
+// threads is the number of threads of which each has requests of its own.
+func (q queue) threads(p Plan) int {
+	if q.name == Threads {
+		return p.Depth
+	}
+	return 1
+}
+
 // queues lists every I/O method, the cheapest first.
 func queues() []queue {
 	return []queue{

@@ -4,12 +4,14 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 // A tally counts the requests that complete between two times.
 type tally struct {
-	base     time.Time
-	from, to time.Duration // after base
+	stage    *turn.Stage // nil = it takes no turns
+	clock    *turn.Clock
+	from, to time.Duration // on the clock
 	latency  *load.Histogram
 }
 
@@ -18,10 +20,10 @@ func newTally(p Plan) *tally {
 	return &tally{from: p.Ramp(), to: p.Ramp() + p.Time, latency: load.NewHistogram()}
 }
 
-func (t *tally) start() { t.base = time.Now() }
+func (t *tally) start() { t.clock = t.stage.Clock(time.Now()) }
 
 // now is the time since start.
-func (t *tally) now() time.Duration { return time.Since(t.base) }
+func (t *tally) now() time.Duration { return t.clock.Now() }
 
 // isOver reports whether no further request may begin.
 func (t *tally) isOver(now time.Duration) bool { return now >= t.to }
@@ -35,7 +37,9 @@ func (t *tally) add(now, took time.Duration) {
 
 // of returns a tally with the same times, for another thread.
 func (t *tally) of() *tally {
-	return &tally{base: t.base, from: t.from, to: t.to, latency: load.NewHistogram()}
+	return &tally{
+		stage: t.stage, clock: t.stage.Clock(t.clock.Began()), from: t.from, to: t.to, latency: load.NewHistogram(),
+	}
 }
 
 // rate is the number of requests per second.

@@ -21,6 +21,7 @@ func threads(w work, t *tally) error {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			errs[i] = w.threadLoop(i, parts[i])
+			parts[i].clock.End()
 		})
 	}
 	workers.Wait()
@@ -56,6 +57,9 @@ func (w *work) threadLoop(i int, t *tally) error {
 		}
 		now := t.now()
 		t.add(now, now-begun)
+		if !t.isOver(now) {
+			t.clock.Pause(now)
+		}
 		begun = now
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/kernel/affinity"
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 // The bounds of the options.
@@ -90,6 +91,13 @@ func (p *Plan) Check() error {
 	}
 }
 
+// TakesTurns reports whether nothing changes if the client rests now and then: not where
+// requests are due at fixed times.
+func (p *Plan) TakesTurns() bool {
+	const few = 1000 // requests, which are sent before a turn is over
+	return !p.open() && !p.Ramp && (p.Requests == 0 || p.Requests > few)
+}
+
 // open reports whether the loop is open: requests are sent when they are due.
 func (p *Plan) open() bool { return p.Rate > 0 }
 
@@ -99,6 +107,7 @@ type Target struct {
 	Path   string
 	Host   string
 	expect int64         // bytes of the body; -1 = as many as in the first answer
+	turns  *turn.Page    // nil = the requests of a plan are sent in one go
 	wait   time.Duration // how long to wait for a first good answer before measuring; 0 = do not wait
 	cpus   []int         // one for each thread; empty = one thread on any CPU
 }

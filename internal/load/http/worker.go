@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 // A worker is one thread of the client with its connections.
@@ -17,6 +19,7 @@ type worker struct {
 	request []byte
 	expect  *atomic.Int64 // bytes of a body, for all threads; -1 until the first answer
 	origin  time.Time
+	turn    *turn.Clock // which shows 0 at origin
 
 	poll     *poll
 	conns    []conn
@@ -55,13 +58,16 @@ func newWorker(p *Plan, t *Target, expect *atomic.Int64, origin time.Time, conne
 	return w, nil
 }
 
-func (w *worker) clock() time.Duration { return time.Since(w.origin) }
+func (w *worker) clock() time.Duration { return w.turn.Now() }
 
 // run sends requests until there are no more, and each was answered or has failed.
 func (w *worker) run(p schedule) {
 	w.schedule, w.lastGood = p, p.begin
 	catchUp := w.handleEvents // made once
 	for w.now = w.clock(); !w.over(); w.now = w.clock() {
+		if w.busy == 0 {
+			w.turn.Pause(w.now)
+		}
 		w.dispatch(catchUp)
 		events := w.await()
 		w.now = w.clock()
@@ -79,6 +85,9 @@ func (w *worker) over() bool { return w.gaveUp || w.busy == 0 && w.schedule.ende
 // until its timeout has failed. After each connection that it begins to make, hand calls
 // between, which may be nil.
 func (w *worker) dispatch(between func()) {
+	if w.turn.Over(w.now) {
+		return // what is under way is answered, and then the thread rests
+	}
 	for range w.free.len() { // connections that become idle in between wait for the next call
 		origin, ok := w.schedule.next(w.now)
 		if !ok {

@@ -7,18 +7,20 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/kernel/affinity"
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 // workers are the threads of the client, one for each of its CPUs.
 type workers struct {
-	cpus   []int // empty = one thread on any CPU
+	turns  *turn.Page // nil = it takes none
+	cpus   []int      // empty = one thread on any CPU
 	origin time.Time
 	all    []*worker
 }
 
 func newWorkers(p *Plan, t *Target) (*workers, error) {
 	threads := min(max(1, len(t.cpus)), p.Connections)
-	ws := &workers{cpus: t.cpus, origin: time.Now()}
+	ws := &workers{turns: t.turns, cpus: t.cpus, origin: time.Now()}
 	expect := &atomic.Int64{}
 	expect.Store(t.expect)
 	for i := range threads {
@@ -37,11 +39,14 @@ const startDelay = 5 * time.Millisecond
 
 // round implements pool.
 func (ws *workers) round(p *Plan) round {
+	stage := ws.turns.Stage(len(ws.all))
 	begin := time.Since(ws.origin) + startDelay
 	cpu, busyWait := affinity.CPUTime(), ws.busyWait()
 	var all sync.WaitGroup
 	for i, w := range ws.all {
+		w.turn = stage.Clock(ws.origin)
 		all.Go(func() {
+			defer w.turn.End()
 			runtime.LockOSThread() // never unlocked: the thread ends with its pinning and timer slack
 			precise()
 			if len(ws.cpus) > 0 {
@@ -52,7 +57,7 @@ func (ws *workers) round(p *Plan) round {
 		})
 	}
 	all.Wait()
-	r := round{countFrom: begin + p.Warmup, sendTime: time.Since(ws.origin) - begin}
+	r := round{countFrom: begin + p.Warmup, sendTime: ws.last() - begin}
 	r.cpu = (affinity.CPUTime() - cpu - (ws.busyWait() - busyWait)) / time.Duration(len(ws.all))
 	for _, w := range ws.all {
 		r.all.add(w.tally.counts)
@@ -60,6 +65,14 @@ func (ws *workers) round(p *Plan) round {
 		r.gaveUp = r.gaveUp || w.gaveUp
 	}
 	return r
+}
+
+// last is when the last thread ended, on its clock.
+func (ws *workers) last() (end time.Duration) {
+	for _, w := range ws.all {
+		end = max(end, w.now)
+	}
+	return end
 }
 
 // busyWait is the CPU time of polling without an event.

@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 // The kinds of pages for arrays.
@@ -102,7 +102,7 @@ func madviseFor(pages string) int {
 // it here, by a signal.
 func (a *arrays) fillAll(threads int) error {
 	errs := make([]error, threads)
-	load.RunThreads(threads, func(i int, _ time.Time) {
+	load.RunThreads(nil, threads, func(i int, _ *turn.Clock) {
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 		defer func() {
 			if fault := recover(); fault != nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 // block is the number of words between two readings of the clock: 256 KiB.
@@ -32,14 +33,16 @@ func kernels() []kernel {
 }
 
 // bandwidths measures every move on all threads at once.
-func bandwidths(values map[string]float64, a *arrays, threads int, share time.Duration) error {
+func bandwidths(
+	page *turn.Page, values map[string]float64, a *arrays, threads int, share time.Duration,
+) error {
 	for _, m := range kernels() {
 		rates, errs := make([]float64, threads), make([]error, threads)
-		load.RunThreads(threads, func(i int, began time.Time) {
+		load.RunThreads(page, threads, func(i int, clock *turn.Clock) {
 			w := pass{
 				kernel: m, a: part(a.words[0], i, threads), b: part(a.words[1], i, threads), c: part(a.words[2], i, threads),
 			}
-			rates[i], errs[i] = w.rate(began, share/time.Duration(len(kernels())))
+			rates[i], errs[i] = w.rate(clock, share/time.Duration(len(kernels())))
 		})
 		for i, rate := range rates {
 			if errs[i] != nil {
@@ -69,19 +72,19 @@ func (w *pass) step() error {
 	return nil
 }
 
-// rate returns the bytes per second in a share of the time since began; the first tenth
-// is warm-up.
-func (w *pass) rate(began time.Time, share time.Duration) (float64, error) {
+// rate returns the bytes per second in a share of the time; the first tenth is warm-up.
+func (w *pass) rate(clock *turn.Clock, share time.Duration) (float64, error) {
 	blocks, start, now := 0, time.Duration(0), time.Duration(0)
 	for blocks == 0 || now < share {
 		if err := w.step(); err != nil {
 			return 0, err
 		}
 		blocks++
-		now = time.Since(began)
+		now = clock.Now()
 		if start == 0 && now >= share/10 {
 			blocks, start = 0, now
 		}
+		clock.Pause(now)
 	}
 	return float64(blocks) * block * float64(w.bytes) / (now - start).Seconds(), nil
 }

@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"slices"
 	"time"
+
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 // smallest is the size of the smallest working set, in bytes; each of the others is four
@@ -31,18 +33,18 @@ func LatencyOf(size int64) string {
 
 // latencies measures every working set. The last one is the largest power of two that
 // fits into memory, and gets half of the time.
-func latencies(values map[string]float64, memory []uint64, share time.Duration) error {
+func latencies(page *turn.Page, values map[string]float64, memory []uint64, share time.Duration) error {
 	whole := 1 << (bits.Len(uint(len(memory))) - 1)
 	sizes := Sizes(int64(whole) * wordSize)
 	for _, size := range sizes {
 		c := newChase(memory[:size/wordSize])
-		each, err := c.measure(share / 2 / time.Duration(len(sizes)))
+		each, err := c.measure(page, share/2/time.Duration(len(sizes)))
 		if err != nil {
 			return err
 		}
 		values[LatencyOf(size)] = each
 	}
-	each, err := newChase(memory[:whole]).measure(share / 2)
+	each, err := newChase(memory[:whole]).measure(page, share/2)
 	values[Latency] = each
 	return err
 }
@@ -109,16 +111,18 @@ const (
 
 // measure returns the seconds for each step in the fastest chunks. Making the chain has
 // already touched the memory; a tenth of the time is warm-up.
-func (c *chase) measure(share time.Duration) (float64, error) {
-	steps := c.warm(share/10, max(chunk, share/chunks))
+func (c *chase) measure(page *turn.Page, share time.Duration) (float64, error) {
+	clock := page.Stage(1).Clock(time.Now())
+	steps := c.warm(clock, share/10, max(chunk, share/chunks))
 	took := make([]time.Duration, 0, 2*chunks)
-	began, now := time.Now(), time.Duration(0)
-	for now == 0 || now < share-share/10 {
+	for now, end := clock.Now(), share; len(took) == 0 || now < end; {
+		clock.Pause(now)
 		last := now
 		c.walk(steps)
-		now = time.Since(began)
+		now = clock.Now()
 		took = append(took, now-last)
 	}
+	clock.End()
 	lines := len(c.words) / lineWords
 	if want := linePosition(c.steps, lines); c.at != want {
 		return 0, fmt.Errorf("after %d steps through %d lines the chain is at word %d but should be at %d: "+
@@ -135,14 +139,13 @@ func medianOfFastest(took []time.Duration, steps int) float64 {
 }
 
 // warm returns the number of steps that take a chunk of time.
-func (c *chase) warm(share, chunk time.Duration) int {
-	steps := 64
-	for began := time.Now(); ; {
-		before := time.Now()
+func (c *chase) warm(clock *turn.Clock, share, chunk time.Duration) int {
+	for steps, now := 64, clock.Now(); ; clock.Pause(now) {
+		before := now
 		c.walk(steps)
-		if time.Since(before) < chunk {
+		if now = clock.Now(); now-before < chunk {
 			steps *= 2
-		} else if time.Since(began) >= share {
+		} else if now >= share {
 			return steps
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 // Name is the name of the load.
@@ -98,8 +99,27 @@ func Run(args *load.Args) (*load.Report, error) {
 	a.facts(r.Facts)
 	r.Facts[FactCPUs] = strconv.Itoa(load.CPUs())
 	r.Facts[FactThreads] = strconv.Itoa(o.threads)
-	if err := bandwidths(r.Values, a, o.threads, o.time/2); err != nil {
+	if err := a.measure(args.Turns, r.Values, o, o.time); err != nil || args.Turns == nil {
+		return r, err
+	}
+	if err := a.fillAll(o.threads); err != nil { // the chain of latencies is in it
 		return nil, err
 	}
-	return r, latencies(r.Values, a.words[0], o.time/2)
+	args.Turns.Whole()
+	stretch := map[string]float64{}
+	if err := a.measure(nil, stretch, o, o.time/load.StretchShare); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{Copy, Latency} {
+		r.Values[name+load.StretchSuffix] = stretch[name]
+	}
+	return r, nil
+}
+
+// measure measures the bandwidths for half of the time, and the latencies for the other half.
+func (a *arrays) measure(page *turn.Page, values map[string]float64, o options, share time.Duration) error {
+	if err := bandwidths(page, values, a, o.threads, share/2); err != nil {
+		return err
+	}
+	return latencies(page, values, a.words[0], share/2)
 }

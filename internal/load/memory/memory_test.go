@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/load/loadtest"
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 func TestRun(t *testing.T) {
@@ -119,7 +120,7 @@ func TestChaseKnowsWhereItIs(t *testing.T) {
 		t.Errorf("after 1000 steps at %d, want %d", c.at, want)
 	}
 	c.words[linePosition(3, 1<<12/lineWords)] = 0 // a bit that fell over
-	if _, err := c.measure(time.Millisecond); err == nil || !strings.Contains(err.Error(), "memory is broken") {
+	if _, err := c.measure(nil, time.Millisecond); err == nil || !strings.Contains(err.Error(), "memory is broken") {
 		t.Errorf("of a broken memory: %v", err)
 	}
 }
@@ -127,7 +128,7 @@ func TestChaseKnowsWhereItIs(t *testing.T) {
 func TestBrokenMemory(t *testing.T) {
 	words := make([]uint64, block)
 	w := pass{kernel: kernels()[1], a: words, b: words, c: words}
-	if _, err := w.rate(time.Now(), time.Millisecond); err == nil ||
+	if _, err := w.rate((*turn.Page)(nil).Stage(1).Clock(time.Now()), time.Millisecond); err == nil ||
 		!strings.Contains(err.Error(), "add up to 0: this machine's memory is broken") {
 		t.Errorf("%v", err)
 	}

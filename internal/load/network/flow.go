@@ -22,6 +22,7 @@ type flow struct {
 func (s *side) sendStream(f *flow) {
 	buffer := make([]byte, s.plan.Size)
 	for !s.sendingOver.Load() {
+		s.resting.pass()
 		if _, errno := send(f.fd, buffer); errno != 0 && !isRetryable(errno) {
 			f.err = s.threadError(errno)
 			return

@@ -27,10 +27,15 @@ const (
 	maxTime     = time.Hour
 )
 
-// The requests of a client, in this order. After end, it may open another session.
+// The requests of a client, in this order. After end, it may open another session. If the client
+// takes turns, it lets both sides send for a slice now and then, between begin and end, and asks for
+// the counts.
 const (
 	opOpen  = "open"
 	opBegin = "begin"
+	opSend  = "send"
+	opCount = "count"
+	opRest  = "rest"
 	opEnd   = "end"
 )
 
@@ -53,6 +58,7 @@ type plan struct {
 	Warmup    time.Duration `json:"warmup_ns,omitempty"` // before the measured time
 	Time      time.Duration `json:"time_ns,omitempty"`   // the measured time
 	Pin       bool          `json:"pin,omitempty"`       // each side on CPUs of its own
+	Turns     bool          `json:"turns,omitempty"`     // data flow only when the client says so; TCP only
 }
 
 // check returns why a server refuses a plan.
@@ -75,6 +81,8 @@ func (p *plan) check() error {
 		return nil
 	case !slices.Contains([]string{up, down, both}, p.Direction):
 		return fmt.Errorf("direction %.20q: want up, down or both", p.Direction)
+	case p.Turns && p.Protocol != tcp:
+		return errors.New("turns: want tcp")
 	case p.Rate < 0 || p.Rate > maxRate:
 		return fmt.Errorf("rate %d: want 0 to %d bytes per second", p.Rate, int64(maxRate))
 	case p.Warmup < 0 || p.Time <= 0 || p.Warmup > maxTime || p.Time > maxTime:
@@ -104,7 +112,7 @@ type answer struct {
 	Key    uint64  `json:"key,omitempty"`    // to open
 	CPUs   []int   `json:"cpus,omitempty"`   // to open: CPUs of the server's threads; empty = any
 	Joined *int    `json:"joined,omitempty"` // the UDP stream whose knock has come
-	Window *window `json:"window,omitempty"` // after begin, when the time is over; not for echoes
+	Window *window `json:"window,omitempty"` // after begin, when the time is over, or to each count; not for echoes
 	Final  *final  `json:"final,omitempty"`  // to end
 }
 

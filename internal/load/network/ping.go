@@ -8,10 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 // A latencyTest sends requests and waits for the answer of each.
 type latencyTest struct {
+	turns         *turn.Page
 	plan          plan
 	pings, warmup int64
 	rate          int64 // per second; 0 = each follows the last answer
@@ -22,10 +24,12 @@ type latencyTest struct {
 	fd         int
 	request    []byte
 	buffer     []byte
-	lostInARow int // lost requests in a row
+	lostInARow int         // lost requests in a row
+	clock      *turn.Clock // nil with a rate
 
-	times *load.Histogram
-	lost  int64 // requests without an answer in time; they have no time
+	times   *load.Histogram
+	stretch *load.Histogram // in one uninterrupted stretch; nil without one
+	lost    int64           // requests without an answer in time; they have no time
 }
 
 // maxLostInARow is the number of lost requests in a row after which the server counts as gone.
@@ -39,12 +43,27 @@ func (p *latencyTest) prepare(s *session) {
 
 // pingAll sends the requests of the warm-up, and then those that count.
 func (p *latencyTest) pingAll() error {
+	if p.rate > 0 { // requests are due whether it has the turn or not
+		p.turns.Whole()
+	} else {
+		p.clock = p.turns.Stage(1).Clock(time.Now())
+	}
 	if err := p.sendSeries(0, p.warmup); err != nil {
 		return err
 	}
 	p.times.Reset()
 	p.lost = 0
-	return p.sendSeries(p.warmup, p.pings)
+	if err := p.sendSeries(p.warmup, p.pings); err != nil || p.turns == nil || p.clock == nil {
+		return err
+	}
+	// Some more in one turn that nothing interrupts.
+	lost, times := p.lost, p.times
+	p.clock.End()
+	p.turns.Whole()
+	p.clock, p.times = nil, load.NewHistogram()
+	err := p.sendSeries(p.warmup+p.pings, p.pings/load.StretchShare)
+	p.lost, p.times, p.stretch = lost, times, p.times
+	return err
 }
 
 // sendSeries sends count requests, numbered from first. With a rate, a request is timed from
@@ -52,6 +71,9 @@ func (p *latencyTest) pingAll() error {
 func (p *latencyTest) sendSeries(first, count int64) error {
 	begin := p.side.now()
 	for i := range count {
+		if p.clock != nil {
+			p.clock.Pause(p.clock.Now())
+		}
 		due := p.side.now()
 		if p.rate > 0 {
 			due = begin + time.Duration(i)*time.Second/time.Duration(p.rate)

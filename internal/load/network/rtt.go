@@ -12,6 +12,7 @@ import (
 func RTT(a *load.Args) (*load.Report, error) {
 	where := targetOf(a)
 	p := &latencyTest{
+		turns: a.Turns,
 		plan: plan{
 			Echo: true, Streams: 1,
 			Protocol: a.Word("protocol", udp, udp, tcp),
@@ -74,15 +75,15 @@ func (p *latencyTest) run(s *session) error {
 // NoteSameCPU says that client and server had to share a CPU.
 const NoteSameCPU = "same-cpu"
 
-// percentiles lists the percentiles that are metrics.
-func percentiles() []struct {
-	name string
-	p    float64
-} {
-	return []struct {
-		name string
-		p    float64
-	}{{"rtt.p50", 50}, {"rtt.p90", 90}, {"rtt.p99", 99}, {"rtt.p99.9", 99.9}}
+// A percentile is one that is a metric.
+type percentile struct {
+	name    string
+	p       float64
+	primary bool
+}
+
+func percentiles() []percentile {
+	return []percentile{{"rtt.p50", 50, true}, {"rtt.p90", 90, false}, {"rtt.p99", 99, true}, {"rtt.p99.9", 99.9, false}}
 }
 
 // minTail is how many observations must lie beyond a percentile for it to be reported.
@@ -94,6 +95,9 @@ func (p *latencyTest) report(s *session) (*load.Report, error) {
 	for _, q := range percentiles() {
 		if float64(p.times.Count())*(100-q.p)/100 >= minTail {
 			r.Values[q.name] = p.times.Percentile(q.p)
+		}
+		if q.primary && p.stretch != nil && float64(p.stretch.Count())*(100-q.p)/100 >= minTail {
+			r.Values[q.name+load.StretchSuffix] = p.stretch.Percentile(q.p)
 		}
 	}
 	if p.times.Count() > 0 {

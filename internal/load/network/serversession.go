@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,7 +35,7 @@ func (t *serverSession) run() {
 
 // session serves one session.
 func (t *serverSession) session() error {
-	r, err := t.next(opOpen, maxTime)
+	r, err := t.next(maxTime, opOpen)
 	if err != nil {
 		return err
 	}
@@ -49,14 +51,14 @@ func (t *serverSession) session() error {
 	if closing := t.server.admitTo(nil); err != nil || closing != nil {
 		return errors.Join(err, closing)
 	}
-	if _, err := t.next(opBegin, replyLimit); err != nil {
+	if _, err := t.next(replyLimit, opBegin); err != nil {
 		return err
 	}
 	return t.work(s)
 }
 
-// next reads a request, which must be op.
-func (t *serverSession) next(op string, limit time.Duration) (request, error) {
+// next reads a request, which must be one of ops.
+func (t *serverSession) next(limit time.Duration, ops ...string) (request, error) {
 	var r request
 	if err := t.jsonConn.setReadLimit(limit); err != nil {
 		return r, err
@@ -64,8 +66,8 @@ func (t *serverSession) next(op string, limit time.Duration) (request, error) {
 	if err := t.jsonConn.read(&r); err != nil {
 		return r, err
 	}
-	if r.Op != op {
-		return r, fmt.Errorf("request %.20q: want %s", r.Op, op)
+	if !slices.Contains(ops, r.Op) {
+		return r, fmt.Errorf("request %.20q: want %s", r.Op, strings.Join(ops, ", "))
 	}
 	return r, nil
 }
@@ -159,8 +161,12 @@ func ignoreAgain(err error) error {
 func (t *serverSession) work(s *side) error {
 	s.begin()
 	told := make(chan error, 1)
-	go func() { told <- t.window(s) }()
-	r, err := t.next(opEnd, s.plan.Warmup+s.plan.Time+maxTime)
+	if s.plan.Turns {
+		told <- nil
+	} else {
+		go func() { told <- t.window(s) }()
+	}
+	r, err := t.turns(s)
 	if err != nil {
 		s.endSession()
 		return errors.Join(err, <-told)
@@ -172,6 +178,28 @@ func (t *serverSession) work(s *side) error {
 		return err
 	}
 	return t.jsonConn.write(answer{Final: &final{Sent: s.sent(), Tally: sum(s.flows)}})
+}
+
+// turns does what the client asks for until the end of the session, and returns that request.
+func (t *serverSession) turns(s *side) (request, error) {
+	for {
+		r, err := t.next(s.plan.Warmup+s.plan.Time+maxTime, opEnd, opSend, opCount, opRest)
+		switch {
+		case err != nil || r.Op == opEnd:
+			return r, err
+		case !s.plan.Turns:
+			return r, fmt.Errorf("request %.20q: the session has no turns", r.Op)
+		case r.Op == opSend:
+			s.resting.open()
+		case r.Op == opRest:
+			s.resting.shut()
+		case r.Op == opCount:
+			w := s.counts()
+			if err := t.jsonConn.write(answer{Window: &w}); err != nil {
+				return r, err
+			}
+		}
+	}
 }
 
 // window sends the client the server's counts of the measured time.

@@ -21,6 +21,7 @@ type side struct {
 	flows  []*flow
 	origin time.Time // of this side's clock
 
+	resting     gate           // holds the threads that send while others have the turn
 	sendingOver atomic.Bool    // tells the threads to stop sending
 	sending     sync.WaitGroup // threads that send
 	stopping    sync.Once
@@ -28,10 +29,14 @@ type side struct {
 }
 
 func newSide(p plan, key uint64, server bool, cpus []int) *side {
-	return &side{
+	s := &side{
 		pool: pool{cpus: cpus}, plan: p, key: key, server: server,
 		flows: make([]*flow, p.count()), origin: time.Now(), stopped: make(chan struct{}),
 	}
+	if p.Turns {
+		s.resting.shut()
+	}
+	return s
 }
 
 func (s *side) now() time.Duration { return time.Since(s.origin) }
@@ -100,6 +105,11 @@ func (s *side) measure() (window, bool) {
 	return window{Bytes: s.bytes() - bytes, CPU: affinity.CPUTime() - cpu, Elapsed: s.now() - begin}, true
 }
 
+// counts are this side's counts since it began. A window is the difference of two.
+func (s *side) counts() window {
+	return window{Bytes: s.bytes(), CPU: affinity.CPUTime(), Elapsed: s.now()}
+}
+
 // bytes is the number of received bytes.
 func (s *side) bytes() int64 {
 	var n int64
@@ -122,6 +132,7 @@ func (s *side) sleep(d time.Duration) bool {
 // stopSending stops sending, and waits until the sending threads have ended.
 func (s *side) stopSending() {
 	s.sendingOver.Store(true)
+	s.resting.open()
 	s.sending.Wait()
 }
 
@@ -178,6 +189,7 @@ func (s *side) endSession() {
 	s.stopping.Do(func() {
 		close(s.stopped)
 		s.sendingOver.Store(true)
+		s.resting.open()
 		s.stop.Store(true)
 		for _, f := range s.flows {
 			if f != nil {

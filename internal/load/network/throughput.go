@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 // A throughputTest measures throughput.
 type throughputTest struct {
-	plan plan
-	knee bool
+	turns *turn.Page // nil = the data flow in one go
+	plan  plan
+	knee  bool
 }
 
 // Throughput runs the load net-throughput: streams as fast as possible, or at a rate, in
@@ -24,6 +26,7 @@ func Throughput(a *load.Args) (*load.Report, error) {
 		size, most = 1440, maxDatagram
 	}
 	r := &throughputTest{
+		turns: a.Turns,
 		plan: plan{
 			Protocol:  protocol,
 			Streams:   int(a.Int("streams", 1, 1, maxStreams)),
@@ -53,7 +56,12 @@ func (r *throughputTest) measure(t target) (*load.Report, error) {
 		return nil, err
 	}
 	defer c.close()
-	o, err := c.observe(r.plan)
+	turns := r.plan.Protocol == tcp && r.turns != nil
+	if !turns { // datagrams that are sent as fast as possible are lost in between
+		r.turns.Whole()
+		r.turns = nil
+	}
+	o, stretch, err := c.observe(r.turns, r.plan)
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +71,9 @@ func (r *throughputTest) measure(t target) (*load.Report, error) {
 				"a longer time may help", r.plan.Time)
 	}
 	report := r.report(o)
+	if turns {
+		report.Values["throughput.rate"+load.StretchSuffix] = stretch
+	}
 	if r.knee && r.plan.Protocol == udp {
 		knee, err := r.findKnee(c, o)
 		if err != nil {
@@ -87,31 +98,34 @@ type outcome struct {
 	threads        int // number of the client's threads that can be busy at once
 }
 
-// observe runs one session.
-func (c *client) observe(p plan) (outcome, error) {
+// observe runs one session, in turns if there is a page for them. Stretch is the rate of the
+// uninterrupted stretch then, in bytes per second.
+func (c *client) observe(page *turn.Page, p plan) (o outcome, stretch float64, err error) {
+	p.Turns = page != nil
 	s, err := c.open(p)
 	if err != nil {
-		return outcome{}, err
+		return o, 0, err
 	}
 	defer s.endSession()
 	begin := s.now()
-	if err := s.begin(); err != nil {
-		return outcome{}, err
+	if page != nil {
+		o, stretch, err = s.inTurns(page)
+	} else if err = s.begin(); err == nil {
+		o.client, o.server, err = s.windows()
 	}
-	o := outcome{noSharedCPU: s.noSharedCPU, threads: max(1, len(s.cpus))}
-	if o.client, o.server, err = s.windows(); err != nil {
-		return outcome{}, err
+	if err != nil {
+		return o, 0, err
 	}
-	o.duration = s.now() - begin
+	o.noSharedCPU, o.threads, o.duration = s.noSharedCPU, max(1, len(s.cpus)), s.now()-begin
 	end, err := s.finish()
 	if err != nil {
-		return outcome{}, err
+		return o, 0, err
 	}
 	o.tally = sum(s.flows).merge(end.Tally)
 	for _, n := range append(s.sent(), end.Sent...) {
 		o.sent += n
 	}
-	return o, nil
+	return o, stretch, nil
 }
 
 // windows waits for the windows of both sides.
@@ -217,7 +231,7 @@ func (r *throughputTest) findKnee(c *client, first outcome) (float64, error) {
 	for range kneeSteps {
 		middle := (low + high) / 2
 		p.Rate = max(1, int64(middle/streams))
-		o, err := c.observe(p)
+		o, _, err := c.observe(nil, p)
 		if err != nil {
 			return 0, err
 		}

@@ -42,6 +42,7 @@ func (workload) Metrics() []bench.Metric {
 			rate(cpu.Single+"."+k, k+", one thread", bench.Detail, "The part of cpu.single that is kernel "+k+"."),
 			rate(cpu.All+"."+k, k+", all threads", bench.Detail, "The part of cpu.all that is kernel "+k+"."))
 	}
+	all = bench.WithStretches(all, cpu.Single, cpu.All)
 	return append(all, supervise.Counters()...)
 }
 
@@ -89,6 +90,9 @@ func (workload) Check(_ context.Context, t bench.Task) error {
 	return nil
 }
 
+// TakesTurns implements bench.TurnTaker.
+func (workload) TakesTurns(params map[string]string) bool { return params["tool"] == "" }
+
 // Setup implements bench.Fixturer.
 func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
 	if name := t.Params["tool"]; name != "" {
@@ -98,7 +102,7 @@ func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
 	for _, key := range []string{"time", "threads", "kernels"} {
 		options[key] = t.Params[key]
 	}
-	return supervise.NewJobs(t.Engine, supervise.Job{Spec: t.Spec, Load: supervise.LoadOf(cpu.Name, options)}), nil
+	return supervise.NewJobs(t, supervise.Job{Spec: t.Spec, Load: supervise.LoadOf(cpu.Name, options)}), nil
 }
 
 // Run implements bench.Workload.

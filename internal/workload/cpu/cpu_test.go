@@ -153,7 +153,7 @@ func TestThreads(t *testing.T) {
 			{CPUSet: "0"}: "1",
 			{CPUs: 0.5}:   strconv.Itoa(runtime.NumCPU()),
 		} {
-			spec := bench.Spec{Limits: limits, Argv: supervise.Loads([]string{load.Name, "time=10ms", "kernels=prime"})}
+			spec := bench.Spec{Limits: limits, Argv: supervise.Loads(nil, []string{load.Name, "time=10ms", "kernels=prime"})}
 			if err := e.Prepare(t.Context(), spec); err != nil {
 				t.Fatal(err)
 			}

@@ -57,7 +57,7 @@ func newWorkDir(t bench.Task) (bench.Fixture, error) {
 		return nil, err
 	}
 	w := &workDir{dir: dir}
-	w.Jobs = supervise.NewJobs(t.Engine, w.job(t))
+	w.Jobs = supervise.NewJobs(t, w.job(t))
 	return w, nil
 }
 

@@ -28,7 +28,7 @@ func tools() []tool {
 }
 
 func jobsFixture(jobs func(bench.Task) []supervise.Job) func(bench.Task) (bench.Fixture, error) {
-	return func(t bench.Task) (bench.Fixture, error) { return supervise.NewJobs(t.Engine, jobs(t)...), nil }
+	return func(t bench.Task) (bench.Fixture, error) { return supervise.NewJobs(t, jobs(t)...), nil }
 }
 
 // toolNamed returns the tool of a valid name.

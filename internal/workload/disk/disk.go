@@ -52,6 +52,7 @@ func (workload) Metrics() []bench.Metric {
 			all = append(all, metric(disk.PercentileMetric(name, p), title, "s", bench.Detail, doc))
 		}
 	}
+	all = bench.WithStretches(all, "disk.randread.iops")
 	return append(all, supervise.Counters()...)
 }
 

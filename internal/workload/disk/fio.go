@@ -150,7 +150,7 @@ func check(ctx context.Context, t bench.Task, c bench.Clock) (facts map[string]s
 func checkSpec(t bench.Task) bench.Spec {
 	spec, options := specWithData(t), optionsOf(t, bench.DataDir)
 	options["patterns"] = "none"
-	spec.Argv = supervise.Loads(supervise.LoadOf(disk.Name, options))
+	spec.Argv = supervise.Loads(nil, supervise.LoadOf(disk.Name, options))
 	return spec
 }
 

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"context"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
@@ -9,12 +10,17 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
+// TakesTurns implements bench.TurnTaker: reads take turns. What writes cost comes later, so they do not.
+func (workload) TakesTurns(params map[string]string) bool {
+	return params["tool"] == "" && strings.Contains(params["patterns"], "read")
+}
+
 // Setup implements bench.Fixturer.
 func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
 	if t.Params["tool"] == fio.Name {
-		return supervise.NewJobs(t.Engine, supervise.Job{Spec: checkSpec(t)}), nil
+		return supervise.NewJobs(t, supervise.Job{Spec: checkSpec(t)}), nil
 	}
-	return supervise.NewJobs(t.Engine, supervise.Job{
+	return supervise.NewJobs(t, supervise.Job{
 		Spec: specWithData(t), Load: supervise.LoadOf(disk.Name, optionsOf(t, bench.DataDir)),
 		Finish: func(_ context.Context, _ *supervise.Process, m bench.Meter, r *load.Report) error {
 			supervise.RecordReport(m, r)

@@ -95,7 +95,7 @@ func TestWhoSharesAServer(t *testing.T) {
 			t.Errorf("%s: shared %v, want %v", name, ok, test.want)
 		}
 	}
-	if _, ok := supervise.NewBatch(setUp(t, e, []bench.Spec{{}}, nil)[0], supervise.NewJobs(e)); ok {
+	if _, ok := supervise.NewBatch(setUp(t, e, []bench.Spec{{}}, nil)[0], supervise.NewJobs(bench.Task{Engine: e})); ok {
 		t.Error("shared with what is no server")
 	}
 }

@@ -179,6 +179,12 @@ func (w workload) CheckParams(params map[string]string) error {
 	return tool.UnknownOptions(w.Params(), params, tool.unknown...)
 }
 
+// TakesTurns implements bench.TurnTaker: a closed loop of tare's own client does.
+func (workload) TakesTurns(params map[string]string) bool {
+	return params["tool"] == "" && params["rate"] == "0" && params["ramp"] == "no" &&
+		params["tls"] != "yes" && params["http2"] != "yes"
+}
+
 // encrypted reports whether the client needs TLS or HTTP/2.
 func encrypted(t bench.Task) bool { return t.Params["tls"] == "yes" || t.Params["http2"] == "yes" }
 

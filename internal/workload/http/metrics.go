@@ -93,7 +93,7 @@ func (workload) Metrics() []bench.Metric {
 			all[i].Role = bench.Primary
 		}
 	}
-	return append(primaryFirst(all), supervise.Counters()...)
+	return append(bench.WithStretches(primaryFirst(all), http.Stretches()...), supervise.Counters()...)
 }
 
 // times returns the metrics of one kind of time.

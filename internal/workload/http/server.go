@@ -121,7 +121,7 @@ func (w workload) serve(ctx context.Context, s *fixture) (err error) {
 		options := map[string]string{
 			"root": s.contentDir.content(), "port": strconv.Itoa(int(s.port)), "cpus": affinity.Format(s.cpus.server),
 		}
-		s.server.Argv = supervise.Loads(supervise.LoadOf(http.ServerName, options))
+		s.server.Argv = supervise.Loads(nil, supervise.LoadOf(http.ServerName, options))
 	case nginxServer:
 		if s.server.Image == "" {
 			s.server.Image = "host:" + nginx

@@ -173,6 +173,11 @@ func (v *loadRun) ask(ctx context.Context, options map[string]string) (report *l
 		return nil, err
 	}
 	defer v.clock.Cleanup(client.Remove)
+	if !encrypted(v.task) {
+		if err := client.TakeTurns(ctx, v.task.Turns); err != nil {
+			return nil, err
+		}
+	}
 	reports, err := client.Reports(ctx, 1)
 	if err != nil {
 		return nil, err
@@ -183,7 +188,7 @@ func (v *loadRun) ask(ctx context.Context, options map[string]string) (report *l
 // program returns the argv of the client: the agent or, for TLS and HTTP/2, tare itself.
 func (v *loadRun) program(options map[string]string) ([]string, error) {
 	if !encrypted(v.task) {
-		return supervise.Loads(supervise.LoadOf(http.Name, options)), nil
+		return supervise.Loads(v.task.Turns, supervise.LoadOf(http.Name, options)), nil
 	}
 	options["tls"], options["http2"] = v.task.Params["tls"], v.task.Params["http2"]
 	file, err := os.Executable()

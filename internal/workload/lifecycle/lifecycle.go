@@ -5,6 +5,8 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/tare-bench/tare/internal/agent"
@@ -111,8 +113,23 @@ func (workload) Params() []bench.Param {
 		Name: "population", Default: "0", Valid: bench.Between(0, maxPopulation),
 		Doc: "number of containers of the same kind that already run; they are started before each trial and " +
 			"removed after it, untimed",
+	}, bench.Param{
+		Name: "starts", Default: "1", Valid: bench.Between(1, maxStarts),
+		Doc: "number of containers of a trial, one after the other, whose times are summed up by their median; the cells " +
+			"of a block take turns, one container each",
 	})
 }
+
+// maxStarts is the largest number of containers of a trial.
+const maxStarts = 1000
+
+// TakesTurns implements bench.TurnTaker: one container is a turn.
+func (w workload) TakesTurns(params map[string]string) bool {
+	return params["starts"] != "1" && !w.RefusesTurns(params)
+}
+
+// RefusesTurns implements bench.TurnRefuser: each cell's trial has a population of its own.
+func (workload) RefusesTurns(params map[string]string) bool { return params["population"] != "0" }
 
 // Check implements bench.Workload.
 func (workload) Check(ctx context.Context, t bench.Task) error {
@@ -120,21 +137,44 @@ func (workload) Check(ctx context.Context, t bench.Task) error {
 	return err
 }
 
-// Run takes one container through its lifecycle.
+// Run takes containers through their lifecycle, usually one.
 func (w workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
-	l, err := newLifecycleRun(ctx, t)
-	if err != nil {
-		return err
+	values, notes := map[string][]float64{}, map[string]bool{}
+	for range number(t, "starts") {
+		if t.Turns != nil && t.Turns.On() {
+			if _, err := t.Turns.Wait(ctx, true); err != nil {
+				return err
+			}
+		}
+		l, err := newLifecycleRun(ctx, t)
+		if err != nil {
+			return err
+		}
+		l.clock, l.attest, l.cgroups, l.listens = m, m.Applied, w.cgroups, true
+		err = l.run(ctx)
+		for _, code := range l.notes {
+			notes[code] = true
+		}
+		if err != nil {
+			noteAll(m, notes)
+			return err
+		}
+		for metric, value := range l.values {
+			values[metric] = append(values[metric], value)
+		}
 	}
-	l.clock, l.attest, l.cgroups, l.listens = m, m.Applied, w.cgroups, true
-	err = l.run(ctx)
-	for _, code := range l.notes {
-		m.Note(code)
+	noteAll(m, notes)
+	for metric, all := range values {
+		slices.Sort(all)
+		m.Record(metric, (all[(len(all)-1)/2]+all[len(all)/2])/2)
 	}
-	for metric, value := range l.values {
-		m.Record(metric, value)
+	return nil
+}
+
+func noteAll(to bench.Recorder, codes map[string]bool) {
+	for _, code := range slices.Sorted(maps.Keys(codes)) {
+		to.Note(code)
 	}
-	return err
 }
 
 // Setup implements bench.Fixturer.

@@ -255,3 +255,18 @@ func TestIdleRemove(t *testing.T) {
 		}
 	})
 }
+
+// Of several containers of a trial each metric is the median, which one slow start does not change.
+func TestStarts(t *testing.T) {
+	inSynctest(t, func(t *testing.T, clock func() time.Duration) {
+		slow := enginetest.Fault{Op: enginetest.OpCreate, Call: 2, Delay: time.Second}
+		e := enginetest.NewFake(enginetest.FakeConfig{Now: clock, Takes: latencies(), Faults: []enginetest.Fault{slow}})
+		s := workloadtest.Trials{
+			Workload: lifecycle.New(), Engine: e, N: 1, Clock: clock, Trial: 10 * time.Second, Op: 2 * time.Second,
+			Params: map[string]string{"starts": "5"},
+		}.Run(t)[0]
+		if got := values(s); s.Outcome != bench.OK || got[lifecycle.Start] != 0.020 || got[lifecycle.Create] != 0.010 {
+			t.Errorf("%s: %s: %v", s.Outcome, s.Reason, got)
+		}
+	})
+}

@@ -46,6 +46,7 @@ func (workload) Metrics() []bench.Metric {
 		all = append(all, latency(name, "memory latency, "+name[len(memory.Latency)+1:], bench.Detail, "Like "+memory.Latency+
 			", with a part of the array as the working set."))
 	}
+	all = bench.WithStretches(all, memory.Copy, memory.Latency)
 	return append(all, supervise.Counters()...)
 }
 
@@ -126,12 +127,24 @@ func (workload) CheckParams(params map[string]string) error {
 	return sysbench.UnknownOptions(workload{}.Params(), params, "pages")
 }
 
+// TakesTurns implements bench.TurnTaker.
+func (workload) TakesTurns(params map[string]string) bool { return params["tool"] == "" }
+
+// RestingMemory implements bench.Hoarder: three arrays.
+func (workload) RestingMemory(params map[string]string) int64 {
+	size, err := bytesOf(options(bench.Task{Params: params})["size"])
+	if err != nil {
+		return 0 // the run will say so
+	}
+	return 3 * size
+}
+
 // Setup implements bench.Fixturer.
 func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
 	if t.Params["tool"] == sysbench.Name {
-		return supervise.NewJobs(t.Engine, sysbenchJobs(t)...), nil
+		return supervise.NewJobs(t, sysbenchJobs(t)...), nil
 	}
-	return supervise.NewJobs(t.Engine, supervise.Job{Spec: t.Spec, Load: supervise.LoadOf(memory.Name, options(t))}), nil
+	return supervise.NewJobs(t, supervise.Job{Spec: t.Spec, Load: supervise.LoadOf(memory.Name, options(t))}), nil
 }
 
 // Run implements bench.Workload.

@@ -83,7 +83,7 @@ func (s *fixture) jobs(token, name, protocol string, options map[string]string) 
 	secret := tokenVariable + "=" + token
 	s.server.Env = append(slices.Clip(s.server.Env), secret)
 	s.clientSpec.Env = []string{secret}
-	return supervise.NewJobs(s.task.Engine, supervise.Job{
+	return supervise.NewJobs(s.task, supervise.Job{
 		Role: "server", Spec: s.server, KeepsRunning: true,
 		Load:    []string{"net-server", fmt.Sprintf("port=%d", s.port())}, // 0 = any free port
 		Prepare: func(ctx context.Context) error { return s.client.Prepare(ctx, s.clientSpec) },

@@ -34,7 +34,7 @@ func (rtt) Metrics() []bench.Metric {
 				"when it was due) until it has the complete answer.",
 		}
 	}
-	return append([]bench.Metric{
+	all := []bench.Metric{
 		m("rtt.p50", "round trip, median", "Median", bench.Primary),
 		m("rtt.p90", "round trip, p90", "90th percentile", bench.Detail),
 		m("rtt.p99", "round trip, p99", "99th percentile", bench.Primary),
@@ -46,7 +46,8 @@ func (rtt) Metrics() []bench.Metric {
 			Role: bench.Detail, Scale: bench.Difference,
 			Doc: "Datagrams of a trial whose answer did not come in time. No other number includes them.",
 		},
-	}, supervise.Counters()...)
+	}
+	return append(bench.WithStretches(all, "rtt.p50", "rtt.p99"), supervise.Counters()...)
 }
 
 func (rtt) Params() []bench.Param {
@@ -84,6 +85,11 @@ func (w rtt) CheckParams(params map[string]string) error {
 }
 
 func rttTool(params map[string]string) *tool { return toolNamed(params["tool"], sockperf()) }
+
+// TakesTurns implements bench.TurnTaker: with a rate, requests are due at fixed times.
+func (rtt) TakesTurns(params map[string]string) bool {
+	return params["tool"] == "" && params["rate"] == "0"
+}
 
 // Setup implements bench.Fixturer.
 func (w rtt) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {

@@ -30,7 +30,7 @@ func (throughput) Metrics() []bench.Metric {
 		"Bytes that the receiving programs read in the measured time, without network headers, per second; "+
 			"the sum of both directions.")
 	rate.Role = bench.Primary
-	return append([]bench.Metric{
+	all := []bench.Metric{
 		rate,
 		m("throughput.offered", "offered", "B/s", bench.Neither, bench.Ratio,
 			"Bytes in the datagrams that were sent, from the beginning to the end of the stream, per second."),
@@ -46,7 +46,8 @@ func (throughput) Metrics() []bench.Metric {
 			"User and system time of the client per second of the measured time: 1 is one CPU."),
 		m("throughput.server_cpu", "CPU of the server", "1", bench.Lower, bench.Difference,
 			"User and system time of the server per second of the measured time: 1 is one CPU."),
-	}, supervise.Counters()...)
+	}
+	return append(bench.WithStretches(all, "throughput.rate"), supervise.Counters()...)
 }
 
 func (throughput) Params() []bench.Param {
@@ -90,6 +91,11 @@ func (w throughput) CheckParams(params map[string]string) error {
 }
 
 func throughputTool(params map[string]string) *tool { return toolNamed(params["tool"], iperf3()) }
+
+// TakesTurns implements bench.TurnTaker: datagrams do not, since they are lost where nobody waits.
+func (throughput) TakesTurns(params map[string]string) bool {
+	return params["tool"] == "" && params["protocol"] == "tcp"
+}
 
 // Setup implements bench.Fixturer.
 func (w throughput) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {

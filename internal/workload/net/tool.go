@@ -96,7 +96,7 @@ func (s *fixture) measureWith(ctx context.Context, m bench.Meter, t *tool) error
 		return err
 	}
 	argv := append([]string{t.Name}, t.clientArgv(s.options, at[0])...)
-	err = v.runClient(ctx, argv, func(ctx context.Context, client *supervise.Process) error {
+	err = v.runClient(ctx, argv, nil, func(ctx context.Context, client *supervise.Process) error {
 		output, err := client.Output(ctx)
 		if err != nil {
 			return err

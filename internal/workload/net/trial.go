@@ -58,7 +58,7 @@ func (v *trial) addresses(ctx context.Context, protocols ...string) ([]netip.Add
 
 // runClient runs a client until it has reported.
 func (v *trial) runClient(
-	ctx context.Context, argv []string, answer func(context.Context, *supervise.Process) error,
+	ctx context.Context, argv []string, turns bench.Turns, answer func(context.Context, *supervise.Process) error,
 ) error {
 	spec := v.clientSpec
 	spec.Argv = argv
@@ -67,6 +67,9 @@ func (v *trial) runClient(
 		return err
 	}
 	defer v.meter.Cleanup(client.Remove)
+	if err := client.TakeTurns(ctx, turns); err != nil {
+		return errors.Join(err, v.serverExit(ctx))
+	}
 	if err := answer(ctx, client); err != nil {
 		return errors.Join(err, v.serverExit(ctx))
 	}
@@ -97,7 +100,8 @@ func (v *trial) measure(ctx context.Context, name, protocol string, options map[
 	if protocol == "tcp" {
 		options["addr"], options["udp"] = options["udp"], options["addr"]
 	}
-	return v.runClient(ctx, supervise.Loads(supervise.LoadOf(name, options)),
+	turns := v.task.Turns
+	return v.runClient(ctx, supervise.Loads(turns, supervise.LoadOf(name, options)), turns,
 		func(ctx context.Context, client *supervise.Process) error {
 			reports, err := client.Reports(ctx, 1)
 			if err == nil {

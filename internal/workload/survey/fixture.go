@@ -48,8 +48,8 @@ func calibrationErrors(t bench.Task) map[string]error {
 // can be set up, that is an error.
 func (s survey) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
 	f := &fixture{}
-	for _, p := range s.parts {
-		r := &partState{Part: p, task: p.task(t)}
+	for i, p := range s.parts {
+		r := &partState{Part: p, number: i, task: p.task(t)}
 		f.parts = append(f.parts, r) // before setUp, so that Remove finds a fixture whose Reset fails
 		if r.givenUp = calibrationErrors(t)[p.Name]; r.givenUp == nil {
 			r.givenUp = r.setUp(ctx)

@@ -127,6 +127,9 @@ func (p Part) prefixed(m bench.Metric) bench.Metric {
 		return m
 	}
 	m.Name = p.metric(m.Name)
+	if m.StretchOf != "" {
+		m.StretchOf = p.metric(m.StretchOf)
+	}
 	if p.Title != "" {
 		m.Title += ", " + p.Title
 	}

@@ -175,6 +175,30 @@ func (p Part) task(t bench.Task) bench.Task {
 	return t
 }
 
+// TakesTurns implements bench.TurnTaker: the parts that can take turns do.
+func (s survey) TakesTurns(params map[string]string) bool {
+	takes := false
+	for _, p := range s.parts {
+		own := p.task(bench.Task{Params: params}).Params
+		if w, ok := p.Workload.(bench.TurnRefuser); ok && w.RefusesTurns(own) {
+			return false
+		}
+		w, ok := p.Workload.(bench.TurnTaker)
+		takes = takes || ok && w.TakesTurns(own)
+	}
+	return takes
+}
+
+// RestingMemory implements bench.Hoarder.
+func (s survey) RestingMemory(params map[string]string) (most int64) {
+	for _, p := range s.parts {
+		if h, ok := p.Workload.(bench.Hoarder); ok {
+			most = max(most, h.RestingMemory(p.task(bench.Task{Params: params}).Params))
+		}
+	}
+	return most
+}
+
 // Check implements bench.Workload. A cell runs without the parts that it does not
 // support. If it supports none, the cell is unsupported.
 func (s survey) Check(ctx context.Context, t bench.Task) error {

@@ -15,6 +15,7 @@ import (
 // container.
 type partState struct {
 	Part
+	number         int        // among the parts of the survey
 	task           bench.Task // with its own options and fixture
 	givenUp        error      // why it was given up; nil = it is still tried
 	failed         error      // why it failed in the current trial
@@ -33,7 +34,7 @@ func (r *partState) note(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil || errors.Is(err, bench.ErrMismatch):
+	case ctx.Err() != nil || errors.Is(err, bench.ErrMismatch) || errors.Is(err, bench.ErrNoTurns):
 		return r.named(err)
 	case r.failed == nil:
 		r.failed = err
@@ -157,11 +158,14 @@ func (s group) reset(ctx context.Context) error {
 func (s group) run(ctx context.Context, clock bench.Clock, sum *summary) error {
 	r := s.parts[0]
 	if s.shared == nil {
+		if turns := r.task.Turns; turns != nil && turns.On() {
+			turns.Part(r.number)
+		}
 		return r.Workload.Run(ctx, r.task, bench.MeterOf(clock, sum.of(r)))
 	}
 	sinks := make([]supervise.PartSink, len(s.parts))
 	for i, r := range s.parts {
-		sinks[i] = supervise.PartSink{Recorder: sum.of(r), Err: func(err error) error { return r.note(ctx, err) }}
+		sinks[i] = supervise.PartSink{Number: r.number, Recorder: sum.of(r), Err: func(err error) error { return r.note(ctx, err) }}
 	}
 	return s.shared.Work(ctx, bench.MeterOf(clock, sum), sinks)
 }

@@ -1,0 +1,104 @@
+package app
+
+import (
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/host"
+)
+
+// chooseTurns decides which cells of the plan take turns with the others of their block. Where turns
+// would change what is measured none are taken, and the plan says why.
+func (p *Planned) chooseTurns(remote bool) {
+	plan := &p.Plan
+	if plan.Slice == 0 {
+		return
+	}
+	_, keyed := p.Workload.(bench.FixtureKeyer)
+	var why string
+	switch {
+	case len(plan.Cells) < 2:
+		why = "there is only one cell"
+	case keyed || !takesTurns(p.Workload, plan.Cells):
+		why = "workload " + plan.Workload + " with these options has nothing in which cells can take turns"
+	case remote:
+		why = "the engines are on another machine"
+	case plan.Syscalls:
+		why = "system calls are counted"
+	case hooksBetween(plan.Hooks):
+		why = "there is a hook before each trial"
+	case tooLarge(p.Workload, plan.Cells, host.Facts(fsRoot).Memory):
+		why = "all cells together would keep more than half of the memory"
+	}
+	if why != "" {
+		plan.Slice, plan.Whole = 0, []bench.Whole{{Reason: why}}
+		return
+	}
+	left := false
+	for _, c := range plan.Cells {
+		if why := wholeBecause(c.Spec); why != "" && plan.TakesTurnsIn(c.Condition) {
+			plan.Whole = append(plan.Whole, bench.Whole{Condition: c.Condition, Reason: c.Name + " has " + why})
+		}
+	}
+	for _, c := range plan.Cells {
+		left = left || plan.TakesTurnsIn(c.Condition)
+	}
+	if !left {
+		plan.Slice = 0
+	}
+}
+
+// takesTurns reports whether the workload has stages that can take turns, in every cell.
+func takesTurns(w bench.Workload, cells []bench.Cell) bool {
+	taker, ok := w.(bench.TurnTaker)
+	if !ok {
+		return false
+	}
+	for _, c := range cells {
+		if !taker.TakesTurns(withDefaults(w, c.Params)) {
+			return false
+		}
+	}
+	return true
+}
+
+// wholeBecause says what of a cell turns would change; empty if nothing.
+func wholeBecause(s bench.Spec) string {
+	if s.Limits.CPUs > 0 {
+		return "a CPU quota, which a container that rests between turns would never meet"
+	}
+	return ""
+}
+
+// tooLarge reports whether the cells of a block together keep more than half of the machine's memory.
+func tooLarge(w bench.Workload, cells []bench.Cell, machine int64) bool {
+	h, ok := w.(bench.Hoarder)
+	if !ok || machine <= 0 {
+		return false
+	}
+	var sum int64
+	for _, c := range cells {
+		sum += h.RestingMemory(withDefaults(w, c.Params))
+	}
+	return sum > machine/2
+}
+
+// hooksBetween reports whether something happens on the host between two trials of a block.
+func hooksBetween(hooks []bench.Hook) bool {
+	for _, h := range hooks {
+		if h.When == bench.BeforeTrial {
+			return true
+		}
+	}
+	return false
+}
+
+// withDefaults returns the options of a cell with the workload's defaults.
+func withDefaults(w bench.Workload, given map[string]string) map[string]string {
+	all := map[string]string{}
+	for _, p := range w.Params() {
+		all[p.Name] = p.Default
+	}
+	for name, value := range given {
+		all[name] = value
+	}
+	return all
+}

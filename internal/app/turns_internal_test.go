@@ -1,0 +1,80 @@
+package app
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/experiment"
+)
+
+// Cells take turns only where that changes nothing.
+func TestChooseTurns(t *testing.T) {
+	quota := bench.Spec{Limits: bench.Limits{CPUs: 0.5}}
+	two := []bench.Cell{{Name: "native", Baseline: true}, {Name: "runc"}}
+	of := func(params ...string) []bench.Cell {
+		cells := []bench.Cell{two[0], two[1]}
+		for i := range cells {
+			cells[i].Params = map[string]string{}
+			for k := 0; k < len(params); k += 2 {
+				cells[i].Params[params[k]] = params[k+1]
+			}
+		}
+		return cells
+	}
+	for name, test := range map[string]struct {
+		workload string
+		plan     bench.Plan
+		remote   bool
+		slice    bool
+		whole    []bench.Whole
+	}{
+		"cpu":                  {"cpu", bench.Plan{Cells: two}, false, true, nil},
+		"survey":               {"survey", bench.Plan{Cells: two}, false, true, nil},
+		"one cell":             {"cpu", bench.Plan{Cells: two[:1]}, false, false, nil},
+		"another machine":      {"net-rtt", bench.Plan{Cells: two}, true, false, nil},
+		"counted calls":        {"cpu", bench.Plan{Cells: two, Syscalls: true}, false, false, nil},
+		"nothing that goes on": {"pull", bench.Plan{Cells: two}, false, false, nil},
+		"a tool":               {"cpu", bench.Plan{Cells: of("tool", "sysbench")}, false, false, nil},
+		"reads":                {"disk", bench.Plan{Cells: of("patterns", "randread")}, false, true, nil},
+		"writes":               {"disk", bench.Plan{Cells: of("patterns", "randwrite,fsync")}, false, false, nil},
+		"an open loop":         {"http", bench.Plan{Cells: of("rate", "100")}, false, false, nil},
+		"a rate of requests":   {"net-rtt", bench.Plan{Cells: of("rate", "100")}, false, false, nil},
+		"datagrams":            {"net-throughput", bench.Plan{Cells: of("protocol", "udp")}, false, false, nil},
+		"one start":            {"lifecycle", bench.Plan{Cells: two}, false, false, nil},
+		"starts":               {"lifecycle", bench.Plan{Cells: of("starts", "5")}, false, true, nil},
+		"too large":            {"memory", bench.Plan{Cells: of("size", "1TiB")}, false, false, nil},
+		"a hook before trials": {"cpu", bench.Plan{
+			Cells: two, Hooks: []bench.Hook{{When: bench.BeforeTrial, Do: bench.HookDropCaches}},
+		}, false, false, nil},
+		"a hook before blocks": {"cpu", bench.Plan{
+			Cells: two, Hooks: []bench.Hook{{When: bench.BeforeBlock, Do: bench.HookDropCaches}},
+		}, false, true, nil},
+		"a quota": {"cpu", bench.Plan{Cells: []bench.Cell{{Name: "a"}, {Name: "b", Spec: quota}}}, false, false, []bench.Whole{{
+			Reason: "b has a CPU quota, which a container that rests between turns would never meet",
+		}}},
+		"a population": {"lifecycle", bench.Plan{Cells: of("starts", "5", "population", "3")}, false, false, nil},
+		"a quota under one condition": {"cpu", bench.Plan{Cells: []bench.Cell{
+			{Name: "a", Condition: "cpus=2"}, {Name: "b", Condition: "cpus=2"},
+			{Name: "a", Condition: "cpus=0.5", Spec: quota}, {Name: "b", Condition: "cpus=0.5", Spec: quota},
+		}}, false, true, []bench.Whole{{
+			Condition: "cpus=0.5", Reason: "a has a CPU quota, which a container that rests between turns would never meet",
+		}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &Planned{Plan: test.plan, Workload: workloadNamed(test.workload)}
+			p.Plan.Slice = experiment.AutoSlice
+			p.chooseTurns(test.remote)
+			if got := p.Plan.Slice > 0; got != test.slice {
+				t.Errorf("slice %v, want one: %v", p.Plan.Slice, test.slice)
+			}
+			if test.slice != (len(p.Plan.Whole) == 0) && test.whole == nil {
+				t.Errorf("slice %v, whole because of %v", p.Plan.Slice, p.Plan.Whole)
+			}
+			if diff := cmp.Diff(test.whole, p.Plan.Whole); test.whole != nil && diff != "" {
+				t.Errorf("whole (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,112 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrPage is wrapped by Open's error where the page of a process cannot be had: a sandbox hides its
+// processes, or the permission is missing.
+var ErrPage = errors.New("no page for turns")
+
+// late is how long a process may take to end its turn once the slice is over: it finishes the
+// operation that it has begun.
+const late = 10 * time.Second
+
+// A Giver is the host's end of a page. It is for one goroutine.
+type Giver struct {
+	words *words
+	turn  uint32
+	slice time.Duration // of the last turn
+}
+
+// Open opens the page of a process of this host, which may still be about to make it. The process has its
+// first turn: Await waits for its end.
+func Open(ctx context.Context, pid int) (*Giver, error) {
+	const (
+		within = 5 * time.Second
+		hidden = 200 * time.Millisecond // while a runtime prepares it, nobody may look into the process
+	)
+	for began := time.Now(); ; time.Sleep(200 * time.Microsecond) {
+		g, err := open(pid)
+		switch {
+		case err == nil:
+			return g, nil
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case time.Since(began) > within,
+			time.Since(began) > hidden && (errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)):
+			return nil, fmt.Errorf("%w: %w", ErrPage, err)
+		}
+	}
+}
+
+func open(pid int) (*Giver, error) {
+	fd, err := openOf(pid)
+	if err != nil {
+		return nil, err
+	}
+	w, err := mapPage(fd)
+	if err := errors.Join(err, unix.Close(fd)); err != nil {
+		return nil, err
+	}
+	if w.version.Load() != version {
+		g := &Giver{words: w}
+		err := fmt.Errorf("process %d is about to make its page, or it is another form of one", pid)
+		return nil, errors.Join(err, g.Close())
+	}
+	return &Giver{words: w, turn: 1}, nil
+}
+
+// Close unmaps the page. It may be called twice.
+func (g *Giver) Close() error {
+	if g.words == nil {
+		return nil
+	}
+	memory := unsafe.Slice((*byte)(unsafe.Pointer(g.words)), pageSize)
+	g.words = nil
+	return unix.Munmap(memory)
+}
+
+// Give gives a turn of a slice, and returns when the process has ended it. See Await.
+func (g *Giver) Give(ctx context.Context, slice time.Duration) error {
+	g.slice = slice
+	g.words.slice.Store(int64(slice))
+	g.turn++
+	g.words.turn.Store(g.turn)
+	wake(&g.words.turn)
+	return g.Await(ctx)
+}
+
+// Await returns when the process has ended its turn. It is an error if ctx ends before, or if the
+// process does not return its turn long after the slice.
+func (g *Giver) Await(ctx context.Context) error {
+	began, sliced := time.Now(), time.Duration(0)
+	for {
+		done := g.words.done.Load()
+		if done == g.turn {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if now := time.Since(began); g.words.sliced.Load() == 0 {
+			sliced = now
+		} else if now-sliced > g.slice+late {
+			return fmt.Errorf("the load did not end its turn of %v within %v", g.slice, late)
+		}
+		wait(&g.words.done, done, poll)
+	}
+}
+
+// Stage returns how many stages the process has reached, and Reports how many of its loads have
+// reported.
+func (g *Giver) Stage() int { return int(g.words.stage.Load()) }
+
+// Reports: see Stage.
+func (g *Giver) Reports() int { return int(g.words.reports.Load()) }

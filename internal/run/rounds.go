@@ -1,0 +1,216 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// Cells that take turns have their trials of a block at the same time, one of which gets on while
+// the others wait. Each trial is a goroutine of its own, and only the one with the baton runs:
+//
+//	trial    begin ─► runs to its first stage ─► Wait ─► a slice ─► Wait ─► … ─► ends
+//	rounds   gives the baton to one trial, until that one waits or ends; then to the next
+//
+// First each trial gets on to its first stage. Then there are rounds. In each, all trials that are at
+// the lowest stage get one turn, in a random order.
+
+// turns are the turns of a cell: a bench.Turns that belongs to the trial of the present block.
+type turns struct {
+	trial *member // nil outside of blocks
+	off   bool    // its containers cannot be given turns
+}
+
+// partStages is more than the number of stages of a part.
+const partStages = 1 << 16
+
+// Part implements bench.Turns.
+func (t *turns) Part(number int) { t.trial.stage = max(t.trial.stage, number*partStages) }
+
+// On implements bench.Turns.
+func (t *turns) On() bool { return !t.off && t.trial != nil }
+
+// Wait implements bench.Turns.
+func (t *turns) Wait(ctx context.Context, begins bool) (time.Duration, error) {
+	if begins {
+		t.trial.stage++
+	}
+	t.trial.yield()
+	return t.trial.slice, context.Cause(ctx)
+}
+
+// A member is one of the trials of a block that take turns.
+type member struct {
+	trial bench.Trial
+	slice time.Duration
+	clock func() time.Duration
+	watch *watch
+
+	fatal       func()        // ends the other trials
+	baton, back chan struct{} // back has room for one, so that a stuck trial that ends after all is not in the way
+	stage       int           // that it has reached, from 1
+	since       time.Duration // when it got the baton
+	spent       time.Duration // with the baton, before
+	left        time.Duration // that it may have the baton in all
+	limit       *time.Timer   // ends the trial after that
+	watched     bool          // instruments watch it
+	usage       *usage        // counts what tare itself uses in it; nil = it is not counted
+	over        chan struct{} // closed when its context has ended
+
+	stuck   bool // it did not come back: nothing below may be read
+	ended   bool
+	sample  bench.Sample
+	refused bool  // its container cannot be given turns
+	err     error // why the run cannot continue
+}
+
+// yield gives the baton back until it comes again.
+func (m *member) yield() {
+	resume := func() {}
+	if m.watched {
+		resume = m.watch.suspend()
+	}
+	if m.usage != nil {
+		m.usage.end(m.clock)
+	}
+	m.spent = m.now()
+	m.limit.Stop()
+	m.back <- struct{}{}
+	<-m.baton
+	m.since = m.clock()
+	m.limit.Reset(max(m.left-m.spent, 0))
+	if m.usage != nil {
+		m.usage.begin(m.clock)
+	}
+	resume()
+}
+
+// now is how long the member has had the baton.
+func (m *member) now() time.Duration { return m.spent + m.clock() - m.since }
+
+// watching says whether instruments watch the member, if there is one.
+func (m *member) watching(now bool) {
+	if m != nil {
+		m.watched = now
+	}
+}
+
+// using says what counts tare's own usage in the member, if there is one.
+func (m *member) using(u *usage) {
+	if m != nil {
+		m.usage = u
+	}
+}
+
+// getOn lets the member run until it waits for its next turn, or ends. One that does not even
+// end after its limit is left behind, and the run cannot continue.
+func (m *member) getOn() {
+	m.baton <- struct{}{}
+	select {
+	case <-m.back:
+	case <-m.over:
+		late := time.NewTimer(grace)
+		defer late.Stop()
+		select {
+		case <-m.back:
+		case <-late.C:
+			m.stuck = true
+			m.fatal()
+			return
+		}
+	}
+	if m.err != nil {
+		m.fatal() // the others end when their next turn comes
+	}
+}
+
+// together runs the trials of a block whose cells take turns, and returns their samples in the order
+// of the trials. The error, if any, says why the run cannot continue.
+func (r *runner) together(ctx context.Context, trials []bench.Trial) ([]bench.Sample, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	members := make([]*member, len(trials))
+	for i, t := range trials {
+		members[i] = r.member(ctx, cancel, t)
+	}
+	for _, m := range members {
+		m.getOn()
+	}
+	for told := r.Clock(); ; {
+		if now := r.Clock(); now-told >= time.Second {
+			told = now
+			r.observe(TurnsTaken{trials[0].Block})
+		}
+		round := slices.DeleteFunc(slices.Clone(members), func(m *member) bool { return m.stuck || m.ended })
+		if len(round) == 0 {
+			break
+		}
+		lowest := slices.MinFunc(round, func(a, b *member) int { return a.stage - b.stage }).stage
+		round = slices.DeleteFunc(round, func(m *member) bool { return m.stage > lowest })
+		r.order.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
+		for _, m := range round {
+			m.getOn()
+		}
+	}
+	samples, err := make([]bench.Sample, len(trials)), error(nil)
+	for i, m := range members {
+		if m.stuck {
+			err = &fatalError{fmt.Errorf("the trial %w", errStuck)}
+			samples[i] = bench.Sample{
+				Trial: m.trial, Began: r.Now().UTC(), Outcome: bench.TimedOut, Reason: bench.Reason(err.Error()),
+			}
+			continue
+		}
+		samples[i] = m.sample
+		if own := r.turns[m.trial.Cell]; own != nil {
+			own.trial = nil
+		}
+		if m.refused {
+			r.runWhole(r.plan.Cells[m.trial.Cell].Condition)
+		}
+		if err == nil {
+			err = m.err
+		}
+	}
+	return samples, err
+}
+
+// runWhole takes the cells of a condition out of the rounds, all of them: what takes turns is not
+// compared with what does not.
+func (r *runner) runWhole(condition string) {
+	for cell, c := range r.plan.Cells {
+		if own := r.turns[cell]; own != nil && c.Condition == condition {
+			own.off = true
+		}
+	}
+}
+
+// member returns a trial that begins when it gets the baton.
+func (r *runner) member(ctx context.Context, cancel func(), t bench.Trial) *member {
+	m := &member{
+		trial: t, slice: r.plan.Slice, clock: r.Clock, watch: &r.watch, fatal: cancel,
+		baton: make(chan struct{}), back: make(chan struct{}, 1), over: make(chan struct{}),
+	}
+	if own := r.turns[t.Cell]; own != nil {
+		own.trial = m
+	}
+	go func() {
+		<-m.baton
+		m.since = r.Clock()
+		m.sample, m.err = r.trial(ctx, t, m)
+		m.ended = true
+		m.back <- struct{}{}
+	}()
+	return m
+}
+
+// orderOf returns the source of the order of turns, which differs from run to run as the order of
+// trials does.
+func orderOf(p *bench.Plan) *rand.Rand {
+	const stream = 0x7475726e73 // "turns": another one than that of the schedule
+	return rand.New(rand.NewPCG(p.Seed, stream))
+}

@@ -1,0 +1,229 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/run"
+)
+
+const slice = 20 * time.Millisecond
+
+// takingTurns is a workload of stages, each of so many turns, whose every turn takes its whole slice.
+func takingTurns(log *eventLog, stages ...int) func(context.Context, bench.Task, bench.Meter) error {
+	return func(ctx context.Context, task bench.Task, m bench.Meter) error {
+		log.add("%s begins", task.Engine.Name())
+		time.Sleep(time.Second) // while its container is made
+		for stage, turns := range stages {
+			for turn := range turns {
+				got, err := task.Turns.Wait(ctx, turn == 0)
+				if err != nil {
+					return err
+				}
+				time.Sleep(got)
+				log.add("%s %d", task.Engine.Name(), stage)
+			}
+		}
+		log.add("%s ends", task.Engine.Name())
+		m.Record("work", 1)
+		return nil
+	}
+}
+
+// Trials begin one after the other, take turns stage by stage in rounds of changing order, and their
+// samples count their own time alone.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log eventLog
+		const turns = 12
+		b := newHarness(t, bench.Plan{MaxBlocks: 1, Slice: slice, Seed: 5}, takingTurns(&log, turns, turns), "a", "b", "c")
+		if _, err := run.Run(t.Context(), b.options); err != nil {
+			t.Fatal(err)
+		}
+		var rounds []string
+		for i, line := range log.lines {
+			switch begins := strings.HasSuffix(line, " begins"); {
+			case begins != (i < 3):
+				t.Errorf("event %d is %q; want three trials to begin, and then turns", i, line)
+			case !begins && !strings.HasSuffix(line, " ends"):
+				rounds = append(rounds, line)
+			}
+		}
+		orders := map[string]bool{}
+		for n := range 2 * turns {
+			round, seen := rounds[3*n:3*n+3], map[string]bool{}
+			for _, line := range round {
+				seen[line] = true
+			}
+			for _, cell := range []string{"a", "b", "c"} {
+				if !seen[fmt.Sprintf("%s %d", cell, n/turns)] {
+					t.Errorf("round %d is %q", n, round)
+				}
+			}
+			orders[strings.Join(round, ",")] = true
+		}
+		if len(orders) < 6 {
+			t.Errorf("%d orders in %d rounds: not at random", len(orders), 2*turns)
+		}
+		for i, s := range b.writer.samples {
+			if own := time.Second + 2*turns*slice; s.Outcome != bench.OK || s.Trial.Seq != i || s.Elapsed != own || s.Counted != own {
+				t.Errorf("trial %d: %s, took %v, counted for %v; want ok, and %v of its own", i, s.Outcome, s.Elapsed, s.Counted, own)
+			}
+		}
+	})
+}
+
+// A trial that fails leaves its block, and the others have all of their turns.
+func TestTurnsWithoutOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log eventLog
+		all := takingTurns(&log, 5)
+		b := newHarness(t, bench.Plan{MaxBlocks: 1, Slice: slice}, func(ctx context.Context, task bench.Task, m bench.Meter) error {
+			if task.Engine.Name() != "b" {
+				return all(ctx, task, m)
+			}
+			if _, err := task.Turns.Wait(ctx, true); err != nil {
+				return err
+			}
+			return errors.New("it broke")
+		}, "a", "b", "c")
+		if _, err := run.Run(t.Context(), b.options); err != nil {
+			t.Fatal(err)
+		}
+		var got []bench.Outcome
+		for _, s := range b.writer.samples {
+			got = append(got, s.Outcome)
+		}
+		failed := map[int]bool{1: true}
+		for i, s := range b.writer.samples {
+			if want := failed[s.Trial.Cell]; (s.Outcome == bench.Failed) != want || (s.Outcome == bench.OK) == want {
+				t.Errorf("trials ended %v; trial %d of cell %d is wrong", got, i, s.Trial.Cell)
+			}
+		}
+	})
+}
+
+// One that does not end its turn reaches its own limit, and takes none of the others' time.
+func TestTurnLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log eventLog
+		all := takingTurns(&log, 20)
+		p := bench.Plan{MaxBlocks: 1, Slice: slice, TrialTime: 2 * time.Second}
+		b := newHarness(t, p, func(ctx context.Context, task bench.Task, m bench.Meter) error {
+			if task.Engine.Name() != "b" {
+				return all(ctx, task, m)
+			}
+			if _, err := task.Turns.Wait(ctx, true); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}, "a", "b", "c")
+		if _, err := run.Run(t.Context(), b.options); err != nil {
+			t.Fatal(err)
+		}
+		if got := outcomes(b.writer.samples); got[bench.OK] != 2 || got[bench.TimedOut] != 1 {
+			t.Errorf("trials ended %v, want two ok and one timed out", got)
+		}
+	})
+}
+
+// A trial that does not even end after its limit ends the run, and the others end with it.
+func TestTurnThatIsStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log eventLog
+		all := takingTurns(&log, 20)
+		release := make(chan struct{})
+		defer close(release)
+		p := bench.Plan{MaxBlocks: 1, Slice: slice, TrialTime: 2 * time.Second}
+		b := newHarness(t, p, func(ctx context.Context, task bench.Task, m bench.Meter) error {
+			if task.Engine.Name() == "b" {
+				<-release
+				return nil
+			}
+			return all(ctx, task, m)
+		}, "a", "b", "c")
+		_, err := run.Run(t.Context(), b.options)
+		if err == nil || !strings.Contains(err.Error(), "did not return") || len(b.writer.samples) != 3 {
+			t.Errorf("Run = %v with %d samples, want that a trial does not return, and 3", err, len(b.writer.samples))
+		}
+	})
+}
+
+// Where one container cannot be given turns, later trials of its condition run whole.
+func TestTurnsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		on := map[string]int{}
+		b := newHarness(t, bench.Plan{Warmup: 1, MaxBlocks: 2, Slice: slice}, func(ctx context.Context, task bench.Task, m bench.Meter) error {
+			if !task.Turns.On() {
+				return nil
+			}
+			on[task.Engine.Name()]++
+			if _, err := task.Turns.Wait(ctx, true); err != nil {
+				return err
+			}
+			if task.Engine.Name() == "sandbox" {
+				return fmt.Errorf("its processes are hidden: %w", bench.ErrNoTurns)
+			}
+			return nil
+		}, "a", "sandbox", "other")
+		b.options.Header.Plan.Cells[2].Condition = "elsewhere"
+		if _, err := run.Run(t.Context(), b.options); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]int{"a": 1, "sandbox": 1, "other": 3}
+		if diff := cmp.Diff(want, on); diff != "" {
+			t.Errorf("trials with turns (-want +got):\n%s", diff)
+		}
+		for _, s := range b.writer.samples[3:] {
+			if s.Outcome != bench.OK {
+				t.Errorf("trial %d: %s: %s", s.Trial.Seq, s.Outcome, s.Reason)
+			}
+		}
+	})
+}
+
+// After an interruption the block is finished; the end of the context ends it at once.
+func TestTurnsInterrupted(t *testing.T) {
+	for name, test := range map[string]struct {
+		hard bool
+		want bench.Outcome
+	}{"softly": {false, bench.OK}, "at once": {true, bench.Canceled}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log eventLog
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				interrupt := make(chan struct{})
+				all, once := takingTurns(&log, 20), false
+				b := newHarness(t, bench.Plan{MaxBlocks: 3, Slice: slice}, func(ctx context.Context, task bench.Task, m bench.Meter) error {
+					if !once {
+						once = true
+						time.AfterFunc(3200*time.Millisecond, func() {
+							close(interrupt)
+							if test.hard {
+								cancel()
+							}
+						})
+					}
+					return all(ctx, task, m)
+				}, "a", "b", "c")
+				b.options.Interrupt = interrupt
+				if _, err := run.Run(ctx, b.options); !errors.Is(err, run.ErrInterrupted) {
+					t.Errorf("Run = %v, want that it was interrupted", err)
+				}
+				if got := outcomes(b.writer.samples); len(b.writer.samples) != 3 || got[test.want] != 3 {
+					t.Errorf("trials ended %v, want 3 %s", got, test.want)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,71 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/load/turn"
+)
+
+// turns are the turns of a process.
+type turns struct {
+	from  bench.Turns
+	giver *turn.Giver // nil if the process takes none
+	stage int         // that the process had reached at the end of its last turn
+}
+
+// TakeTurns lets a process that has just been started take turns with those of other cells, from now
+// until it has reported. It returns when the process has used its first turn, in which it
+// prepares the first stage of its first load. The process is one of Loads with the same
+// turns; nil = it takes none.
+func (p *Process) TakeTurns(ctx context.Context, from bench.Turns) error {
+	if !taken(from) {
+		return nil
+	}
+	if _, ok := bench.As[bench.ProcessReporter](p.engine); !ok {
+		return p.named(fmt.Errorf("%w: its engine does not tell its process", bench.ErrNoTurns))
+	}
+	return p.WhileRunning(ctx, func(ctx context.Context) (err error) {
+		if !p.find(ctx) {
+			return p.named(errors.New("its process was not found"))
+		}
+		p.turns.giver, err = turn.Open(ctx, p.first.PID)
+		switch {
+		case errors.Is(err, turn.ErrPage):
+			return p.named(fmt.Errorf("%w: %w", bench.ErrNoTurns, err))
+		case err != nil:
+			return err
+		}
+		p.turns.from = from
+		return p.named(p.turns.giver.Await(ctx))
+	})
+}
+
+// taken reports whether there are turns to take at present.
+func taken(t bench.Turns) bool { return t != nil && t.On() }
+
+// giveUntil gives turns until n loads of the process have reported.
+func (t *turns) giveUntil(ctx context.Context, n int) error {
+	for t.giver.Reports() < n {
+		begins := t.giver.Stage() != t.stage
+		t.stage = t.giver.Stage()
+		slice, err := t.from.Wait(ctx, begins)
+		if err != nil {
+			return err
+		}
+		if err := t.giver.Give(ctx, slice); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close gives no more turns. It may be called twice.
+func (t *turns) close() {
+	if t.giver != nil {
+		_ = t.giver.Close() // only memory that nobody else needs
+		t.giver = nil
+	}
+}

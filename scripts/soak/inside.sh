@@ -147,6 +147,19 @@ objects() {
 		"$@" network ls --format '{{.Name}}'; } | sed "s|^|$* |"
 }
 
+# remember: lists what there is into /tmp/before, once that stays as it is. What was removed before,
+# such as by 'tare doctor', containerd collects some time later.
+remember() {
+	inventory | sort >/tmp/before
+	for _ in $(seq 10); do
+		sleep 2
+		inventory | sort >/tmp/after
+		! cmp -s /tmp/before /tmp/after || return 0
+		mv /tmp/after /tmp/before
+	done
+	problem "what there is keeps changing before anything is measured"
+}
+
 # nothing_left COMMAND: nothing of tare's, once what ends by itself has ended,
 # of what COMMAND lists and has listed into /tmp/before.
 nothing_left() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -58,10 +59,11 @@ type member struct {
 	left        time.Duration // that it may have the baton in all
 	limit       *time.Timer   // ends the trial after that
 	watched     bool          // instruments watch it
-	usage       *usage        // counts what tare itself uses in it; nil = it is not counted
+	usage       usage         // what tare itself used in it
+	counts      bool          // usage is counted
 	over        chan struct{} // closed when its context has ended
 
-	stuck   bool // it did not come back: nothing below may be read
+	stuck   atomic.Bool // it did not come back: nothing below may be read
 	ended   bool
 	sample  bench.Sample
 	refused bool  // its container cannot be given turns
@@ -74,7 +76,7 @@ func (m *member) yield() {
 	if m.watched {
 		resume = m.watch.suspend()
 	}
-	if m.usage != nil {
+	if m.counts {
 		m.usage.end(m.clock)
 	}
 	m.spent = m.now()
@@ -83,7 +85,7 @@ func (m *member) yield() {
 	<-m.baton
 	m.since = m.clock()
 	m.limit.Reset(max(m.left-m.spent, 0))
-	if m.usage != nil {
+	if m.counts {
 		m.usage.begin(m.clock)
 	}
 	resume()
@@ -99,12 +101,17 @@ func (m *member) watching(now bool) {
 	}
 }
 
-// using says what counts tare's own usage in the member, if there is one.
-func (m *member) using(u *usage) {
-	if m != nil {
-		m.usage = u
+// usageOr returns what counts tare's own usage: the member's, if there is one.
+func (m *member) usageOr(runs *usage) *usage {
+	if m == nil {
+		return runs
 	}
+	m.counts = true
+	return &m.usage
 }
+
+// isLeft reports whether the rounds have left the member behind.
+func (m *member) isLeft() bool { return m != nil && m.stuck.Load() }
 
 // getOn lets the member run until it waits for its next turn, or ends. One that does not even
 // end after its limit is left behind, and the run cannot continue.
@@ -118,7 +125,7 @@ func (m *member) getOn() {
 		select {
 		case <-m.back:
 		case <-late.C:
-			m.stuck = true
+			m.stuck.Store(true)
 			m.fatal()
 			return
 		}
@@ -145,7 +152,7 @@ func (r *runner) together(ctx context.Context, trials []bench.Trial) ([]bench.Sa
 			told = now
 			r.observe(TurnsTaken{trials[0].Block})
 		}
-		round := slices.DeleteFunc(slices.Clone(members), func(m *member) bool { return m.stuck || m.ended })
+		round := slices.DeleteFunc(slices.Clone(members), func(m *member) bool { return m.stuck.Load() || m.ended })
 		if len(round) == 0 {
 			break
 		}
@@ -158,7 +165,7 @@ func (r *runner) together(ctx context.Context, trials []bench.Trial) ([]bench.Sa
 	}
 	samples, err := make([]bench.Sample, len(trials)), error(nil)
 	for i, m := range members {
-		if m.stuck {
+		if m.stuck.Load() {
 			err = &fatalError{fmt.Errorf("the trial %w", errStuck)}
 			samples[i] = bench.Sample{
 				Trial: m.trial, Began: r.Now().UTC(), Outcome: bench.TimedOut, Reason: bench.Reason(err.Error()),
@@ -166,6 +173,7 @@ func (r *runner) together(ctx context.Context, trials []bench.Trial) ([]bench.Sa
 			continue
 		}
 		samples[i] = m.sample
+		r.usage.cpu, r.usage.wall = r.usage.cpu+m.usage.cpu, r.usage.wall+m.usage.wall
 		if own := r.turns[m.trial.Cell]; own != nil {
 			own.trial = nil
 		}

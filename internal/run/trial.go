@@ -55,6 +55,9 @@ func (r *runner) trial(ctx context.Context, t bench.Trial, turns *member) (bench
 		}
 		return r.measure(m, t, began, turns)
 	})
+	if turns.isLeft() {
+		return s, nil // nobody reads it
+	}
 	r.tellHooks()
 	m.conclude(&s, ctx, err)
 	m.stop()
@@ -152,10 +155,9 @@ func (r *runner) measure(m *meter, t bench.Trial, began time.Duration, turns *me
 	if _, inline := bench.As[bench.InProcessEngine](task.Engine); !inline {
 		timed := run
 		run = func() error {
-			r.usage.begin(r.Clock)
-			defer r.usage.end(r.Clock)
-			turns.using(&r.usage)
-			defer turns.using(nil)
+			u := turns.usageOr(&r.usage)
+			u.begin(r.Clock)
+			defer u.end(r.Clock)
 			return timed()
 		}
 	}
@@ -164,6 +166,9 @@ func (r *runner) measure(m *meter, t bench.Trial, began time.Duration, turns *me
 	turns.watching(true)
 	from := spent()
 	err := run()
+	if turns.isLeft() {
+		return errStuck // the run is ending: nothing that belongs to it may be touched
+	}
 	m.counted = spent() - from
 	turns.watching(false)
 	r.watch.end(m)

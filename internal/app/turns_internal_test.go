@@ -56,8 +56,10 @@ func TestChooseTurns(t *testing.T) {
 		}}},
 		"a population": {"lifecycle", bench.Plan{Cells: of("starts", "5", "population", "3")}, false, false, nil},
 		"a quota under one condition": {"cpu", bench.Plan{Cells: []bench.Cell{
-			{Name: "a", Condition: "cpus=2"}, {Name: "b", Condition: "cpus=2"},
-			{Name: "a", Condition: "cpus=0.5", Spec: quota}, {Name: "b", Condition: "cpus=0.5", Spec: quota},
+			{Name: "a", Condition: "cpus=2"},
+			{Name: "b", Condition: "cpus=2"},
+			{Name: "a", Condition: "cpus=0.5", Spec: quota},
+			{Name: "b", Condition: "cpus=0.5", Spec: quota},
 		}}, false, true, []bench.Whole{{
 			Condition: "cpus=0.5", Reason: "a has a CPU quota, which a container that rests between turns would never meet",
 		}}},

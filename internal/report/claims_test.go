@@ -26,8 +26,11 @@ func TestFalseAlarmsOnTheScreen(t *testing.T) {
 		blocks     int
 		conditions []string
 	}{
-		{9, nil}, {13, nil}, {40, nil},
-		{13, []string{"clients=1", "clients=8", "clients=64"}}, {40, []string{"clients=1", "clients=8", "clients=64"}},
+		{9, nil},
+		{13, nil},
+		{40, nil},
+		{13, []string{"clients=1", "clients=8", "clients=64"}},
+		{40, []string{"clients=1", "clients=8", "clients=64"}},
 	} {
 		name := fmt.Sprintf("%d blocks, %d conditions", tt.blocks, len(tt.conditions))
 		claims, bounds := 0, 0

@@ -114,7 +114,7 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%s: %v", e.Name(), err)
 		}
 		for _, metric := range cpu.New().Metrics() {
-			if v := m.Values[metric.Name]; metric.Unit == "1/s" && v <= 0 {
+			if v := m.Values[metric.Name]; metric.Unit == "1/s" && metric.StretchOf == "" && v <= 0 { // it takes no turns
 				t.Errorf("%s: %s = %v", e.Name(), metric.Name, v)
 			}
 		}

@@ -104,9 +104,8 @@ func (g *Giver) Await(ctx context.Context) error {
 	}
 }
 
-// Stage returns how many stages the process has reached, and Reports how many of its loads have
-// reported.
+// Stage returns how many stages the process has reached.
 func (g *Giver) Stage() int { return int(g.words.stage.Load()) }
 
-// Reports: see Stage.
+// Reports returns how many loads of the process have reported.
 func (g *Giver) Reports() int { return int(g.words.reports.Load()) }

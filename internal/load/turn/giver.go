@@ -100,7 +100,7 @@ func (g *Giver) Await(ctx context.Context) error {
 		} else if now-sliced > g.slice+late {
 			return fmt.Errorf("the load did not end its turn of %v within %v", g.slice, late)
 		}
-		wait(&g.words.done, done, poll)
+		_ = wait(&g.words.done, done, poll) // whatever woke it, it looks again
 	}
 }
 

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"maps"
+
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/kernel/host"
 )
@@ -97,8 +99,6 @@ func withDefaults(w bench.Workload, given map[string]string) map[string]string {
 	for _, p := range w.Params() {
 		all[p.Name] = p.Default
 	}
-	for name, value := range given {
-		all[name] = value
-	}
+	maps.Copy(all, given)
 	return all
 }

@@ -88,5 +88,6 @@ func keepFull(r ring, w work, t *tally) error {
 		}
 		under = len(w.slots)
 	}
+	t.clock.End()
 	return nil
 }

@@ -281,9 +281,22 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 		r.Metrics = append(r.Metrics, w.result)
 	}
 	r.Reasons = t.reasons(work)
-	r.Warnings = slices.Concat(run.Header.Warnings, warnings(t, r, work, slices.Concat(opt.Notes, bench.Notes())))
+	r.Warnings = slices.Concat(run.Header.Warnings, seen(run), warnings(t, r, work, slices.Concat(opt.Notes, bench.Notes())))
 	r.Trust = trust(r, work)
 	return r, nil
+}
+
+// seen lists the warnings of a run's ends: of the last, and of those after which it was extended.
+func seen(run *bench.Run) (all []bench.Warning) {
+	for _, again := range run.Resumptions {
+		if e := again.Extension; e != nil {
+			all = append(all, e.After.Warnings...)
+		}
+	}
+	if run.End != nil {
+		all = append(all, run.End.Warnings...)
+	}
+	return all
 }
 
 // wall sums the time from the first to the last trial between resumptions.

@@ -23,6 +23,7 @@ type Session struct {
 	ExtendedAt int  // the first trial of the last extension; 0 = there is none
 	WasPrecise bool // it had ended for that before it was extended, and does not again
 
+	told      []string // the runs that the header says were under way
 	writer    bench.RunWriter
 	machine   machine
 	interrupt <-chan struct{}
@@ -40,9 +41,12 @@ func (a *App) execute(ctx context.Context, dir *runDir, s Session) error {
 	if !s.WasPrecise {
 		precision = analysis.NewPrecision(s.Header.Plan, s.Header.Metrics)
 	}
+	watch := &neighbourWatch{
+		RunWriter: s.writer, told: s.told, look: func() []string { return a.othersUnderWay(s.Header.ID) },
+	}
 	_, runErr := run.Run(ctx, run.Options{
 		Header: s.Header, Workload: s.Planned.Workload, Engines: engines, Client: client, Dir: dir.path,
-		Writer: s.writer, Machine: s.machine,
+		Writer: watch, Machine: s.machine,
 		Clock: run.Monotonic(), Now: a.config.Now,
 		Done:        s.Done,
 		Extended:    s.ExtendedAt,

@@ -44,7 +44,8 @@ func (a *App) Measure(ctx context.Context, s bench.Store, p *Planned, o Options)
 		return "", err
 	}
 	header := a.header(ctx, p, machine)
-	beside := disturbers(a.othersUnderWay(dir.id))
+	others := a.othersUnderWay(dir.id)
+	beside := disturbers(others)
 	header.Warnings = slices.Concat(header.Warnings, notes, beside)
 	header.Name = o.Name
 	w, err := begin(ctx, s, p, &header, dir.path, o)
@@ -53,7 +54,7 @@ func (a *App) Measure(ctx context.Context, s bench.Store, p *Planned, o Options)
 	}
 	err = a.execute(ctx, dir, Session{
 		Header: header, Planned: p, Block: block, Beside: beside, Look: 1,
-		writer: w, machine: machine, interrupt: o.Interrupt,
+		told: others, writer: w, machine: machine, interrupt: o.Interrupt,
 	})
 	return header.ID, errors.Join(err, w.Close())
 }

@@ -1,10 +1,12 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -49,6 +51,12 @@ func (a *App) othersUnderWay(id string) (ids []string) {
 
 // disturbers warns of runs that are under way when another one begins.
 func disturbers(ids []string) []bench.Warning {
+	return otherRuns(ids, "%s of this machine %s under way when this one began (%s): each disturbs the other")
+}
+
+// otherRuns warns of other runs, if there are any. The text has a place for how many, for "was" or "were", and for
+// their IDs.
+func otherRuns(ids []string, text string) []bench.Warning {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -58,8 +66,32 @@ func disturbers(ids []string) []bench.Warning {
 	}
 	return []bench.Warning{{
 		Code: analysis.CodeOtherRun,
-		Text: fmt.Sprintf("%s of this machine %s under way when this one began (%s): each disturbs the other",
-			unit.FormatCount(len(ids), "other run"), were, strings.Join(ids, ", ")),
+		Text: fmt.Sprintf(text, unit.FormatCount(len(ids), "other run"), were, strings.Join(ids, ", ")),
 		Hint: "measure again while no other run is under way; 'tare list' shows them",
 	}}
+}
+
+// A neighbourWatch appends to a run, and sees which other runs are under way meanwhile. The end of the run tells.
+type neighbourWatch struct {
+	bench.RunWriter
+	look func() []string // the other runs that are under way now
+	told []string        // those that the header tells of
+	came []string
+}
+
+// Append looks for other runs as well: it is called between trials, while nothing is timed.
+func (w *neighbourWatch) Append(ctx context.Context, s bench.Sample) error {
+	for _, id := range w.look() {
+		if !slices.Contains(w.told, id) && !slices.Contains(w.came, id) {
+			w.came = append(w.came, id)
+		}
+	}
+	return w.RunWriter.Append(ctx, s)
+}
+
+func (w *neighbourWatch) Finish(ctx context.Context, e bench.End) error {
+	slices.Sort(w.came)
+	e.Warnings = append(e.Warnings,
+		otherRuns(w.came, "%s of this machine %s under way at the same time (%s): each disturbs the other")...)
+	return w.RunWriter.Finish(ctx, e)
 }

@@ -146,6 +146,8 @@ type End struct {
 	Reason StopReason `json:"reason"`
 	// Overhead is what tare itself used while trials ran.
 	Overhead Overhead `json:"overhead"`
+	// Warnings are of what was seen while trials ran, such as another run.
+	Warnings []Warning `json:"warnings,omitempty"`
 }
 
 // A StopReason says why a run stopped.

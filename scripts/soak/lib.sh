@@ -5,6 +5,7 @@ set -euo pipefail
 tree=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 stage=$(basename "$0")
 cache=${TARE_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/tare}/soak
+mkdir -p "$cache" # stages lock files in it before anything else is there
 
 say() { printf '%s: %s\n' "$stage" "$*"; }
 fail() { say "$*" && exit 1; }
@@ -37,7 +38,6 @@ need_root() { [ "$(id -u)" = 0 ] || fail "needs root"; }
 
 # Data that only this stage needs, on the disk that the cache is on.
 work_directory() {
-	mkdir -p "$cache"
 	work=$(mktemp -d "$cache/work.XXXXXX")
 	later rm -rf --one-file-system "$work"
 }

@@ -41,6 +41,9 @@ type Options struct {
 	// Running says that the run is under way, and not interrupted: nothing is claimed about it,
 	// because this is a look that nobody counts.
 	Running bool
+	// Singles asks for the single values behind the numbers: CellResult.Values, Comparison.Changes,
+	// Spectra and Curves.
+	Singles bool
 }
 
 // A Result is what one run says.
@@ -54,14 +57,18 @@ type Result struct {
 	// LookLevel is what its tests may spend of the 5 % that all looks have together.
 	LookLevel float64
 
-	Blocks int           // complete blocks with at least one successful trial, without warm-up
-	Trials Trials        // by outcome
-	Wall   time.Duration // from the first to the last trial, without the time between interruption and resumption
+	Blocks int // complete blocks with at least one successful trial, without warm-up
+	// BlockNumbers are the blocks with at least one successful trial, in order of execution.
+	BlockNumbers []int
+	Trials       Trials        // by outcome
+	Wall         time.Duration // from the first to the last trial, without the time between interruption and resumption
 
 	Metrics   []MetricResult  // the primary ones, then the details, each in the run's order
 	Reasons   []Reason        // by cell, the clearest first
 	Failures  []Failure       // by cell
 	DataPaths []DataPath      // by cell, without cells that have neither data nor a client
+	Spectra   []Spectrum      // percentiles of single operations, by metric and condition
+	Curves    []Curve         // single operations one after the other, by metric and condition
 	Warnings  []bench.Warning // those of the header first
 	Trust     Trust
 }
@@ -136,6 +143,10 @@ type ConditionResult struct {
 	// difference is for someone who uses that network once.
 	Spread float64
 	Cells  []CellResult // in the plan's order, with the baseline and without the control
+	// Levels are those of the plan's conditions, such as clients = 8; empty without conditions.
+	Levels []bench.Label
+	// ControlValues are the control's, as CellResult.Values; nil without a control.
+	ControlValues []float64
 }
 
 // A CellResult is one row of a table.
@@ -152,6 +163,9 @@ type CellResult struct {
 	Low, High float64
 	// Comparison with the baseline; nil for the baseline itself.
 	Comparison *Comparison
+	// Values are those of the trials, parallel to Result.BlockNumbers; NaN = none. It is nil over
+	// all conditions, of details, and unless Options.Singles asks for it.
+	Values []float64
 }
 
 // A Comparison is the paired effect of one cell against its baseline.
@@ -179,6 +193,9 @@ type Comparison struct {
 	// Shift is the same effect in the metric's unit, from the differences within the
 	// blocks; nil where Scale is Difference, over all conditions, and without pairs.
 	Shift *Shift
+	// Changes are the pairs that Estimate is of, parallel to Result.BlockNumbers; NaN = no pair. It is
+	// nil where Values are.
+	Changes []float64
 }
 
 // A Shift is by how much a cell has more than its baseline, in the metric's unit.
@@ -275,6 +292,12 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 		Wall:        wall(run),
 		Failures:    t.failures(),
 		DataPaths:   dataPaths(run),
+
+		BlockNumbers: t.blocks,
+	}
+	if opt.Singles {
+		keepSingles(work)
+		r.Spectra, r.Curves = t.spectra(), t.curves()
 	}
 	for _, w := range work {
 		w.decide()

@@ -90,7 +90,8 @@ type Values struct {
 	Value      float64     // median; NaN without values
 	Low, High  float64     // bounds of the median; NaN with too few values
 	Comparison *Comparison // with the first group; nil for the first group, and if nothing can be compared
-	x          []float64
+	// Each is the value of every run that has one, in the order of Group.Runs.
+	Each []float64
 }
 
 // key identifies a cell across runs: cells of different runs with one key are compared.
@@ -249,10 +250,10 @@ func side(members []*table, columns map[*table][][]float64, k key, baseline stri
 		if !ok || columns[t] == nil {
 			continue
 		}
-		s.x = append(s.x, numbers([]float64{median(columns[t][cell])})...)
+		s.Each = append(s.Each, numbers([]float64{median(columns[t][cell])})...)
 		if base, _, ok := t.find(key{k.condition, baseline}); ok && baseline != "" {
 			e := newEffect(cell, columns[t][cell], columns[t][base], scale)
-			s.InRun.x = append(s.InRun.x, numbers([]float64{e.cmp.Estimate})...)
+			s.InRun.Each = append(s.InRun.Each, numbers([]float64{e.cmp.Estimate})...)
 		}
 	}
 	s.estimate()
@@ -261,7 +262,7 @@ func side(members []*table, columns map[*table][][]float64, k key, baseline stri
 }
 
 // estimate finds the middle of the values.
-func (v *Values) estimate() { v.N, v.Value, v.Low, v.High = location(v.x) }
+func (v *Values) estimate() { v.N, v.Value, v.Low, v.High = location(v.Each) }
 
 // smallest returns the smallest effect worth knowing: the one asked for, or else
 // the larger of 1 % and the largest noise within a run. tooNoisy says that this
@@ -312,8 +313,8 @@ func (r *ContrastRow) compare(scale bench.Scale) bool {
 
 // compareWith compares the values with those of the first group.
 func (v *Values) compareWith(first *Values, scale bench.Scale) {
-	base, ok := distances(first.x, scale)
-	if x, fine := distances(v.x, scale); ok && fine {
+	base, ok := distances(first.Each, scale)
+	if x, fine := distances(v.Each, scale); ok && fine {
 		v.Comparison = shift(x, base, scale)
 	}
 }

@@ -88,7 +88,10 @@ func (m *measure) compare(g group) *compared {
 
 // conditionResult makes the table of a group.
 func (t *table) conditionResult(m *measure, c *compared) ConditionResult {
-	r := ConditionResult{Condition: c.condition, Baseline: c.baseline, Control: c.control}
+	r := ConditionResult{
+		Condition: c.condition, Baseline: c.baseline, Control: c.control,
+		Levels: conditionLevels(&t.run.Header.Plan, &t.cells[c.baseline]),
+	}
 	if c.noise != nil {
 		r.Noise = c.noise.cmp
 	}
@@ -197,6 +200,7 @@ func (m *measure) summarize(t *table) {
 			Value: math.NaN(), Low: math.NaN(), High: math.NaN(),
 		}
 	}
+	r.Levels = nil
 	m.result.Summary = &r
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/report/csv"
 	"github.com/tare-bench/tare/internal/report/gobench"
+	"github.com/tare-bench/tare/internal/report/html"
 	"github.com/tare-bench/tare/internal/report/json"
 	"github.com/tare-bench/tare/internal/report/markdown"
 	"github.com/tare-bench/tare/internal/report/text"
@@ -38,6 +39,17 @@ func Formats() []Format {
 		{"markdown", "print the report as Markdown", false, withoutStyle(markdown.Write)},
 	}
 }
+
+// WritePage writes a report as a page for a browser, with pictures.
+func WritePage(w io.Writer, d *report.Document) error { return html.Write(w, d) }
+
+// WriteFigure writes one figure of a report as SVG; Figures lists their names.
+func WriteFigure(w io.Writer, d *report.Document, name string) error {
+	return html.WriteFigure(w, d, name)
+}
+
+// Figures lists the names of a report's figures, in the order of the page.
+func Figures(d *report.Document) []string { return html.Figures(d) }
 
 func writeText(w io.Writer, d *report.Document, s Style) error {
 	return text.Write(w, d, text.Options{Color: s.Color, Width: s.Width, All: s.All})

@@ -24,7 +24,7 @@ func flagGroups() []manual.Group {
 			Title: "Statistics",
 			Flags: []string{"precision", "smallest", "primary", "no-control", "seed", "syscalls", "interleave"},
 		},
-		{Title: "Output", Flags: []string{"all", "details", "format", "csv", "markdown", "yaml", "output", "name", "label"}},
+		{Title: "Output", Flags: []string{"all", "details", "format", "csv", "markdown", "html", "yaml", "output", "name", "label"}},
 		{Title: "Other machines", Flags: []string{"remote", "token-file"}},
 		{Title: "Short forms of --param", Flags: []string{"count", "pings", "size", "tool"}},
 	}
@@ -62,7 +62,7 @@ func flagDefaults() map[string]string {
 func commandGroups() []manual.CommandGroup {
 	return []manual.CommandGroup{
 		{Title: "Measure", Commands: []string{"run", "plan", "resume"}},
-		{Title: "Results", Commands: []string{"show", "list", "compare", "note", "rm", "export", "import", "check"}},
+		{Title: "Results", Commands: []string{"show", "report", "list", "compare", "note", "rm", "export", "import", "check"}},
 		{Title: "Images", Commands: []string{"image", "pack"}},
 		{Title: "Machines", Commands: []string{"doctor", "clean", "agent"}},
 		{Title: "Reference", Commands: []string{"metrics", "params", "help", "completion", "version"}},

@@ -126,7 +126,7 @@ func (a *invocation) toFile(name string, f func(io.Writer) error) error {
 	if name == "-" {
 		return f(a.stdout)
 	}
-	file, err := createFile(name)
+	file, err := createFile("--output", name)
 	if err != nil {
 		return err
 	}

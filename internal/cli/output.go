@@ -50,7 +50,7 @@ func (a *invocation) isBrokenPipe(err error) bool {
 
 // createFile makes a file that must not exist: nothing that a user has is
 // overwritten. A device is written to.
-func createFile(name string) (*os.File, error) {
+func createFile(flag, name string) (*os.File, error) {
 	flags := os.O_CREATE | os.O_EXCL | os.O_WRONLY
 	if isDevice(name) {
 		flags = os.O_WRONLY
@@ -58,13 +58,34 @@ func createFile(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, flags, 0o644)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return nil, &usageError{fmt.Errorf("--output: %s already exists", name), "choose another name, or remove it first"}
+		return nil, &usageError{fmt.Errorf("%s: %s already exists", flag, name), "choose another name, or remove it first"}
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &usageError{fmt.Errorf("--output: %w", err), "create the directory first, or choose another name"}
+		return nil, &usageError{fmt.Errorf("%s: %w", flag, err), "create the directory first, or choose another name"}
 	case err != nil:
-		return nil, &outputError{fmt.Errorf("--output: %w", err)}
+		return nil, &outputError{fmt.Errorf("%s: %w", flag, err)}
 	}
 	return f, nil
+}
+
+// checkNewFile says before a run begins that a file could not be made after it. Nothing is left.
+func checkNewFile(flag, name string) error {
+	f, err := createFile(flag, name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), removeFile(name))
+}
+
+// writeNewFile makes a file; one that could not be written whole is removed.
+func writeNewFile(flag, name string, write func(io.Writer) error) error {
+	f, err := createFile(flag, name)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(write(f), f.Close()); err != nil {
+		return &outputError{fmt.Errorf("%s: write %s: %w", flag, name, errors.Join(err, removeFile(name)))}
+	}
+	return nil
 }
 
 // outputNamed refuses --output with an empty name, such as from a variable that a script

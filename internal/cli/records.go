@@ -42,7 +42,7 @@ func (r *recordOutput) open() (io.Writer, error) {
 	if r.name == "-" {
 		return r.a.stdout, nil
 	}
-	f, err := createFile(r.name)
+	f, err := createFile("--output", r.name)
 	if err != nil {
 		return nil, err
 	}

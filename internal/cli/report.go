@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 
@@ -18,6 +19,7 @@ import (
 type formatOptions struct {
 	chosen map[string]*bool // by the format's name: those that have a flag of their own
 	all    bool             // that is known
+	page   string           // file for a page as well; empty = none
 }
 
 // formats are those that have a flag of their own. Text is the default, and --json is a
@@ -40,6 +42,7 @@ func (o *formatOptions) addFlags(f *pflag.FlagSet) {
 		o.chosen[format.Name] = f.Bool(format.Name, false, format.Doc)
 	}
 	f.BoolVar(&o.all, "all", false, "show all metrics, intervals, percentiles and warnings")
+	f.StringVar(&o.page, "html", "", "also write the report to `file`, as a page for a browser")
 }
 
 // any reports whether one of these flags is set.
@@ -62,7 +65,10 @@ func (o *formatOptions) check(asJSON bool) error {
 		all := append([]string{"--json"}, formatFlags()...)
 		return &usageError{errors.New("more than one format"), "choose one of " + sentenceList(all)}
 	}
-	return nil
+	if o.page == "" {
+		return nil
+	}
+	return checkNewFile("--html", o.page)
 }
 
 // format is the one that was asked for.
@@ -78,18 +84,26 @@ func (o *formatOptions) format(asJSON bool) app.Format {
 // report analyses a stored run and writes what it says to stdout.
 // Commands in it name runs by short, nil = by the whole ID.
 func (a *invocation) report(r *bench.Run, o formatOptions, short report.Short, trailer []string) error {
-	result, err := analysis.Analyze(r, analysis.Options{
-		Notes: bench.NotesOf(app.Workloads()...), Running: r.End == nil && a.underWay(&r.Header),
-	})
+	d, err := a.document(r, short)
 	if err != nil {
 		return err
 	}
-	d := report.New(result, short)
 	d.Trailer = trailer
 	if n := damagedTrials(r); n > 0 && o.format(a.global.JSON).Silent {
 		a.notice("run %s: damaged trials, counted as failed: %d; 'tare check' lists them", r.Header.ID, n)
 	}
 	return a.render(d, o)
+}
+
+// document is what a stored run says, with every single value.
+func (a *invocation) document(r *bench.Run, short report.Short) (*report.Document, error) {
+	result, err := analysis.Analyze(r, analysis.Options{
+		Notes: bench.NotesOf(app.Workloads()...), Running: r.End == nil && a.underWay(&r.Header), Singles: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return report.New(result, short), nil
 }
 
 // shortIn gives the short forms of the runs of a store.
@@ -113,7 +127,11 @@ func (a *invocation) render(d *report.Document, o formatOptions) error {
 		return err
 	}
 	style := app.Style{Color: color, Width: a.width(), All: o.all}
-	return o.format(a.global.JSON).Write(a.stdout, d, style)
+	err = o.format(a.global.JSON).Write(a.stdout, d, style)
+	if o.page != "" {
+		err = errors.Join(err, writeNewFile("--html", o.page, func(w io.Writer) error { return app.WritePage(w, d) }))
+	}
+	return err
 }
 
 // storedHint says where a run was saved. What can be done with it, the report says.

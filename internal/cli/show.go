@@ -166,7 +166,11 @@ and tell the sides apart with a label:
 				return err
 			}
 			return a.withRuns(cmd.Context(), func(s bench.Store) error {
-				return a.compare(cmd.Context(), s, args, by, format)
+				d, err := a.comparison(cmd.Context(), s, args, by)
+				if err != nil {
+					return err
+				}
+				return a.render(d, format)
 			})
 		},
 	}
@@ -194,37 +198,36 @@ func grouping(by string) (func(*bench.Header) string, error) {
 	}
 }
 
-func (a *invocation) compare(
-	ctx context.Context, s bench.Store, names []string, by string, format formatOptions,
-) error {
+// comparison sets runs against others; by says which belong together.
+func (a *invocation) comparison(ctx context.Context, s bench.Store, names []string, by string) (*report.Document, error) {
 	group, err := grouping(by)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var runs []*bench.Run
 	for _, name := range names {
 		r, err := app.OpenRun(ctx, s, name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if slices.ContainsFunc(runs, func(o *bench.Run) bool { return o.Header.ID == r.Header.ID }) {
-			return &usageError{fmt.Errorf("run %s is given twice", r.Header.ID), "'tare list' shows the stored runs"}
+			return nil, &usageError{fmt.Errorf("run %s is given twice", r.Header.ID), "'tare list' shows the stored runs"}
 		}
 		runs = append(runs, r)
 	}
 	if key, ok := labelKey(by); ok && !slices.ContainsFunc(runs, func(r *bench.Run) bool {
 		return slices.ContainsFunc(r.Header.Plan.Labels, func(l bench.Label) bool { return l.Key == key })
 	}) {
-		return &usageError{
+		return nil, &usageError{
 			fmt.Errorf("none of these runs has the label %q", key),
 			"'tare run --label KEY=VALUE' sets a label; 'tare show RUN --json' lists those of a run",
 		}
 	}
 	contrast, err := analysis.Compare(runs, analysis.CompareOptions{Group: group, Running: a.underWay})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return a.render(report.NewComparison(contrast, shortIn(ctx, app.NewShortener(ctx, s))), format)
+	return report.NewComparison(contrast, shortIn(ctx, app.NewShortener(ctx, s))), nil
 }
 
 func labelKey(by string) (key string, ok bool) {

@@ -30,8 +30,10 @@ func New(r *analysis.Result, short Short) *Document {
 		Report: Version, Kind: OneRun, Unit: "trial",
 		Runs:    []Run{newRun(r.Header, r.End)},
 		Metrics: []Metric{}, Reasons: []Reason{}, Failed: []Failure{}, Warned: []Warning{}, DataPaths: []DataPath{},
+		Spectra: newSpectra(r), Curves: newCurves(r),
 	}
 	run := &d.Runs[0]
+	run.BlockNumbers = append(run.BlockNumbers, r.BlockNumbers...)
 	run.say(r.Running)
 	run.Blocks, run.Wall, run.Resumptions = r.Blocks, r.Wall.Seconds(), len(r.Resumptions)
 	run.Looks, run.LookLevel = r.Looks, r.LookLevel
@@ -83,8 +85,8 @@ func newTrust(t *analysis.Trust) *Trust {
 func newRun(h *bench.Header, end *bench.End) Run {
 	r := Run{
 		ID: h.ID, Name: h.Name, Notes: newNotes(h.Remarks), Tool: h.Tool, Began: h.Began.UTC(), Experiment: h.Plan.Name,
-		Workload: h.Plan.Workload,
-		Seed:     h.Plan.Seed, Precision: h.Plan.Precision, Margins: h.Plan.Margins, Stopped: stoppedIncomplete,
+		Workload: h.Plan.Workload, BlockNumbers: []int{},
+		Seed: h.Plan.Seed, Precision: h.Plan.Precision, Margins: h.Plan.Margins, Stopped: stoppedIncomplete,
 		Host: h.Host, Engines: h.Engines, Labels: h.Plan.Labels, Programs: programs(h.Plan.Cells),
 	}
 	if r.Engines == nil {
@@ -126,6 +128,7 @@ func newCondition(cells []bench.Cell, c analysis.ConditionResult) Condition {
 	out := Condition{
 		Condition: c.Condition, Baseline: cells[c.Baseline].Name,
 		Noise: newEffect(c.Noise, 0), Unreliable: c.Unreliable,
+		Levels: append([]bench.Label{}, c.Levels...), Control: c.ControlValues,
 	}
 	if c.Spread > 0 {
 		out.Spread = &c.Spread
@@ -134,7 +137,7 @@ func newCondition(cells []bench.Cell, c analysis.ConditionResult) Condition {
 		out.Rows = append(out.Rows, Row{
 			Cell: v.Name, N: v.N, Failed: v.Failed, Unsupported: v.Unsupported,
 			Median: number(v.Value), Low: number(v.Low), High: number(v.High),
-			Effect: newEffect(v.Comparison, c.Smallest), index: v.Cell,
+			Effect: newEffect(v.Comparison, c.Smallest), Values: v.Values, index: v.Cell,
 		})
 	}
 	return out
@@ -148,7 +151,7 @@ func newEffect(c *analysis.Comparison, smallest float64) *Effect {
 	e := &Effect{
 		Scale: c.Scale, Pairs: c.Pairs, Estimate: number(c.Estimate), Low: number(c.Low), High: number(c.High),
 		Level: c.Level, P: number(c.P), Adjusted: number(c.Adjusted), Verdict: string(c.Verdict),
-		Blocks: c.Blocks, Extended: c.Extended, Smallest: smallest,
+		Blocks: c.Blocks, Extended: c.Extended, Smallest: smallest, Changes: c.Changes,
 	}
 	if s := c.Shift; s != nil {
 		e.Shift = &Shift{Estimate: s.Estimate, Low: number(s.Low), High: number(s.High)}
@@ -181,7 +184,7 @@ func NewComparison(c *analysis.Contrast, short Short) *Document {
 	d := &Document{
 		Report: Version, Kind: Comparison, Unit: "run",
 		Metrics: []Metric{}, Reasons: []Reason{}, Failed: []Failure{}, Warned: []Warning{}, DataPaths: []DataPath{},
-		Differences: []Difference{},
+		Differences: []Difference{}, Spectra: []Spectrum{}, Curves: []Curve{},
 	}
 	for _, g := range c.Groups {
 		group := Group{Name: g.Name}
@@ -227,14 +230,16 @@ func contrastMetric(c *analysis.Contrast, m analysis.ContrastMetric) Metric {
 	out := describe(m.Metric, m.Asked)
 	for _, r := range m.Rows {
 		if n := len(out.Conditions); n == 0 || out.Conditions[n-1].Condition != r.Condition {
-			out.Conditions = append(out.Conditions, Condition{Condition: r.Condition, Baseline: c.Groups[0].Name})
+			out.Conditions = append(out.Conditions, Condition{
+				Condition: r.Condition, Baseline: c.Groups[0].Name, Levels: []bench.Label{},
+			})
 		}
 		at := &out.Conditions[len(out.Conditions)-1]
 		for i, s := range r.Sides {
 			at.Rows = append(at.Rows, Row{
 				Cell: r.Cell, Group: c.Groups[i].Name, N: s.N,
 				Median: number(s.Value), Low: number(s.Low), High: number(s.High),
-				Effect: newEffect(s.Comparison, r.Smallest), InRun: newInRun(&r, &s.InRun),
+				Effect: newEffect(s.Comparison, r.Smallest), InRun: newInRun(&r, &s.InRun), Values: s.Each,
 			})
 		}
 	}

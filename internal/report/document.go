@@ -42,6 +42,8 @@ type Document struct {
 	DataPaths   []DataPath   `json:"ways"`
 	Warned      []Warning    `json:"warnings"`    // what the reader must know
 	Differences []Difference `json:"differences"` // what is not the same in all runs of a comparison
+	Spectra     []Spectrum   `json:"spectra"`     // percentiles of single operations
+	Curves      []Curve      `json:"curves"`      // single operations one after the other
 	Trust       *Trust       `json:"trust,omitempty"`
 	Next        []Step       `json:"next,omitempty"` // at most two
 	View        `json:"-"`
@@ -56,10 +58,12 @@ type Run struct {
 	Experiment string    `json:"experiment"`
 	Workload   string    `json:"workload"`
 	Seed       uint64    `json:"seed,string"`
-	Stopped    string    `json:"stopped"`      // a bench.StopReason, "incomplete", or "running"
-	Blocks     int       `json:"blocks"`       // that count
-	Wall       float64   `json:"wall_seconds"` // from first to last trial, pauses left out
-	Precision  float64   `json:"precision"`    // that was asked for, as a ratio; 0 = none
+	Stopped    string    `json:"stopped"` // a bench.StopReason, "incomplete", or "running"
+	Blocks     int       `json:"blocks"`  // that count
+	// BlockNumbers are the blocks that values and changes are of, in order of execution; empty in a comparison.
+	BlockNumbers []int   `json:"block_numbers"`
+	Wall         float64 `json:"wall_seconds"` // from first to last trial, pauses left out
+	Precision    float64 `json:"precision"`    // that was asked for, as a ratio; 0 = none
 	// the metrics of which another one was asked for, as in the record format
 	Margins     []bench.Margin `json:"margins"`
 	Trials      Trials         `json:"trials"`      // by outcome
@@ -120,6 +124,10 @@ type Condition struct {
 	// differences; null unless containers were made on another machine.
 	Spread *float64 `json:"spread"`
 	Rows   []Row    `json:"rows"`
+	// Levels are those of the plan's conditions, such as clients = 8.
+	Levels []bench.Label `json:"levels"`
+	// Control is the control's values, as Row.Values; null where there is none.
+	Control Numbers `json:"control"`
 }
 
 // A Row is the values of one cell, in a comparison of one cell in one group.
@@ -138,6 +146,9 @@ type Row struct {
 	Finding *Finding `json:"finding,omitempty"`
 	// InRun is there in a comparison, for all cells but the baseline of the runs.
 	InRun *InRun `json:"in_run,omitempty"`
+	// Values are of a primary metric: one for each of the run's block numbers or, in a comparison, for
+	// each run of the group. Null where there are none.
+	Values Numbers `json:"values"`
 
 	index int // of the cell in the plan
 }
@@ -173,6 +184,8 @@ type Effect struct {
 	// Shift is a ratio's effect in the metric's unit, from the differences within the
 	// blocks; not there for differences, over all conditions, and without pairs.
 	Shift *Shift `json:"shift,omitempty"`
+	// Changes are of a primary metric of one run: the pair that each block gives, as Estimate is.
+	Changes Numbers `json:"changes"`
 
 	needed int // Blocks or, where the run has ended, Extended
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/report"
 	reportcsv "github.com/tare-bench/tare/internal/report/csv"
+	"github.com/tare-bench/tare/internal/report/html"
 	reportjson "github.com/tare-bench/tare/internal/report/json"
 	"github.com/tare-bench/tare/internal/report/markdown"
 	"github.com/tare-bench/tare/internal/report/text"
@@ -45,6 +46,7 @@ func renderings() []rendering {
 		{"report.json", reportjson.Write, false},
 		{"report.csv", reportcsv.Write, false},
 		{"report.md", markdown.Write, false},
+		{"report.html", html.Write, false},
 	}
 }
 

@@ -85,7 +85,7 @@ func (s state) document(t testing.TB) *report.Document {
 		}
 		return report.NewComparison(c, lastPart)
 	}
-	r, err := analysis.Analyze(runs[0], analysis.Options{Running: s.running != nil})
+	r, err := analysis.Analyze(runs[0], analysis.Options{Running: s.running != nil, Singles: true})
 	if err != nil {
 		t.Fatal(err)
 	}

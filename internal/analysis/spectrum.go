@@ -1,0 +1,222 @@
+package analysis
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tare-bench/tare/internal/analysis/stat"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/load"
+)
+
+// A Spectrum is the percentiles of the single operations of trials, from the histograms
+// that they stored, under one condition. A trial gives one value for each percentile, and
+// cells are compared by those of the same block: the difference of quantiles, and never
+// quantiles of differences (Rousselet & Wilcox, 2019). Nothing is claimed from it.
+type Spectrum struct {
+	Metric    string // of the distributions; need not be one of Header.Metrics
+	Condition string
+	Baseline  int            // index in Plan.Cells
+	Cells     []SpectrumCell // in the plan's order, without controls and without cells that have no histogram
+}
+
+// A SpectrumCell is the percentiles of one cell.
+type SpectrumCell struct {
+	Cell   int // index in Plan.Cells
+	Trials int // that have a histogram
+	Points []SpectrumPoint
+}
+
+// A SpectrumPoint is one percentile, over the trials with at least ten operations beyond it.
+type SpectrumPoint struct {
+	P         float64 // 0.99 = the 99th percentile
+	Trials    int
+	Median    float64     // in seconds
+	Low, High float64     // of the 95 % interval of the median; NaN below 6 trials
+	Change    *Comparison // paired with the baseline's; nil for the baseline. Its P is not adjusted, and it has no verdict
+}
+
+// spectrumPercentiles are those that are looked at.
+func spectrumPercentiles() []float64 {
+	return []float64{0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999, 0.99999}
+}
+
+// beyond is how many operations must lie beyond a percentile for it to be told.
+const beyond = 10
+
+// spectra reads the histograms of all trials that count. One that cannot be read is left out:
+// it comes from a file.
+func (t *table) spectra() (all []Spectrum) {
+	for _, name := range t.distributions() {
+		columns := t.percentileColumns(name)
+		for _, g := range t.groups {
+			s := Spectrum{Metric: name, Condition: g.condition, Baseline: g.baseline}
+			for _, cell := range g.cells {
+				if c := t.spectrumCell(columns, cell, g.baseline); c.Trials > 0 {
+					s.Cells = append(s.Cells, c)
+				}
+			}
+			if len(s.Cells) > 0 {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+// distributions lists the names of metrics that have histograms, in order of appearance.
+func (t *table) distributions() (names []string) {
+	for i := range t.run.Samples {
+		s := &t.run.Samples[i]
+		if s.Outcome != bench.OK || s.Trial.Warmup() {
+			continue
+		}
+		for _, d := range s.Distributions {
+			if !slices.Contains(names, d.Metric) && len(names) < bench.MaxDistributions {
+				names = append(names, d.Metric)
+			}
+		}
+	}
+	return names
+}
+
+// percentileColumns has, for each percentile, a value by cell and block.
+func (t *table) percentileColumns(name string) [][][]float64 {
+	ps := spectrumPercentiles()
+	columns := make([][][]float64, len(ps))
+	for p := range columns {
+		columns[p] = make([][]float64, len(t.cells))
+		for c := range t.cells {
+			columns[p][c] = slices.Repeat([]float64{math.NaN()}, len(t.blocks))
+		}
+	}
+	for i := range t.run.Samples {
+		s := &t.run.Samples[i]
+		block, counts := slices.BinarySearch(t.blocks, s.Trial.Block)
+		if s.Outcome != bench.OK || s.Trial.Warmup() || !counts {
+			continue
+		}
+		at := slices.IndexFunc(s.Distributions, func(d bench.Distribution) bool { return d.Metric == name })
+		if at < 0 {
+			continue
+		}
+		h, err := load.Distribution(s.Distributions[at].HDR).Histogram()
+		if err != nil {
+			continue
+		}
+		for p, share := range ps {
+			if (1-share)*float64(h.Count()) >= beyond-1e-6 {
+				columns[p][s.Trial.Cell][block] = h.Percentile(share)
+			}
+		}
+	}
+	return columns
+}
+
+// spectrumCell sums up the percentiles of one cell.
+func (t *table) spectrumCell(columns [][][]float64, cell, baseline int) SpectrumCell {
+	out := SpectrumCell{Cell: cell}
+	for p, share := range spectrumPercentiles() {
+		x := columns[p][cell]
+		point := SpectrumPoint{P: share}
+		point.Trials, point.Median, point.Low, point.High = location(x)
+		if point.Trials == 0 {
+			continue
+		}
+		if cell != baseline {
+			point.Change = newEffect(cell, x, columns[p][baseline], bench.Ratio).cmp
+		}
+		out.Trials = max(out.Trials, point.Trials)
+		out.Points = append(out.Points, point)
+	}
+	return out
+}
+
+// A Curve is what the single operations of a trial looked like one after the other, under one
+// condition: the n-th container, or the n-th second.
+type Curve struct {
+	Metric    string // of the series; need not be one of Header.Metrics
+	Condition string
+	Cells     []CurveCell // as in Spectrum
+}
+
+// A CurveCell is the curve of one cell, over its trials.
+type CurveCell struct {
+	Cell      int // index in Plan.Cells
+	Trials    int
+	At        []int     // positions in the series, from 1; at most MaxCurve of them, evenly chosen
+	Median    []float64 // over the trials that went so far, at least half of them; parallel to At
+	Low, High []float64 // the quartiles
+}
+
+// MaxCurve is how many points a Curve has at most.
+const MaxCurve = 400
+
+// curves sums up the series of all trials that count.
+func (t *table) curves() (all []Curve) {
+	series := make(map[string][][][]float64) // by metric and cell: the trials'
+	var names []string
+	for i := range t.run.Samples {
+		s := &t.run.Samples[i]
+		if s.Outcome != bench.OK || s.Trial.Warmup() {
+			continue
+		}
+		for _, one := range s.Series {
+			if series[one.Metric] == nil {
+				names = append(names, one.Metric)
+				series[one.Metric] = make([][][]float64, len(t.cells))
+			}
+			of := series[one.Metric]
+			of[s.Trial.Cell] = append(of[s.Trial.Cell], one.Values)
+		}
+	}
+	for _, name := range names {
+		for _, g := range t.groups {
+			c := Curve{Metric: name, Condition: g.condition}
+			for _, cell := range g.cells {
+				if one := curveOf(cell, series[name][cell]); len(one.At) > 1 {
+					c.Cells = append(c.Cells, one)
+				}
+			}
+			if len(c.Cells) > 0 {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}
+
+// curveOf sums up the series of one cell: up to where at least half of its trials went.
+func curveOf(cell int, trials [][]float64) CurveCell {
+	out := CurveCell{Cell: cell, Trials: len(trials)}
+	if len(trials) == 0 {
+		return out
+	}
+	lengths := make([]int, len(trials))
+	for i, x := range trials {
+		lengths[i] = len(x)
+	}
+	slices.Sort(lengths)
+	end := lengths[(len(lengths)-1)/2]
+	points := min(end, MaxCurve)
+	for k := range points {
+		i := k
+		if points > 1 {
+			i = k * (end - 1) / (points - 1)
+		}
+		var x []float64
+		for _, trial := range trials {
+			if i < len(trial) && isUsable(trial[i]) {
+				x = append(x, trial[i])
+			}
+		}
+		if len(x) == 0 {
+			continue
+		}
+		out.At = append(out.At, i+1)
+		out.Median = append(out.Median, stat.Median(x))
+		out.Low = append(out.Low, stat.Quantile(x, 0.25))
+		out.High = append(out.High, stat.Quantile(x, 0.75))
+	}
+	return out
+}

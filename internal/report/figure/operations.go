@@ -1,0 +1,186 @@
+package figure
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/tare-bench/tare/internal/report"
+	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/unit"
+)
+
+const operationsHeight = 270
+
+// spectra shows the percentiles of single operations: a line for each cell, on an axis on which
+// each nine has the same room.
+func spectra(d *report.Document) (all []Figure) {
+	for i := range d.Spectra {
+		s := &d.Spectra[i]
+		if len(s.Cells) == 0 || len(s.Cells) > len(lineColors) {
+			continue
+		}
+		f := Figure{
+			Name: named(s.Metric, s.Condition, "percentiles"), Kind: Percentiles, Numbers: spectrumTable(s),
+			Title: under(s.Title, s.Condition) + ", percentiles",
+			Finding: under(s.Title, s.Condition) + ": each point is the median, over the trials, of one percentile of the trial's single operations. " +
+				"A percentile is shown if at least ten operations of a trial lie beyond it.",
+			Panels: []Panel{spectrumPanel(s)},
+		}
+		if p, ok := spectrumChanges(s); ok {
+			f.Panels = append(f.Panels, p)
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// nines is a share on the axis of percentiles: 0.9 is 1, 0.99 is 2.
+func nines(p float64) float64 { return -math.Log10(1 - p) }
+
+// ninesAxis goes to the last percentile that there is.
+func ninesAxis(cells []report.SpectrumCell) axis {
+	last := 0.9
+	seen := map[float64]bool{}
+	for _, c := range cells {
+		for _, p := range c.Points {
+			last, seen[p.P] = max(last, p.P), true
+		}
+	}
+	a := axis{from: nines(0.5), to: nines(last), lo: leftSpace + 8, hi: width - 56}
+	for _, p := range []float64{0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999} {
+		if seen[p] {
+			a.ticks = append(a.ticks, tick{nines(p), "p" + strconv.FormatFloat(p*100, 'g', 6, 64)})
+		}
+	}
+	return a
+}
+
+func spectrumPanel(s *report.Spectrum) Panel {
+	var ys []float64
+	for _, c := range s.Cells {
+		for _, p := range c.Points {
+			ys = append(ys, p.Median)
+		}
+	}
+	x, y := ninesAxis(s.Cells), valueAxis(ys, unit.Seconds, operationsHeight-34, 26, 4)
+	var b canvas
+	b.text(margin, 14, left, words, normal, "single operations"+axisNote(&y))
+	b.vertical(&y, leftSpace, width-margin)
+	b.horizontal(&x, 26, operationsHeight-34)
+	for n, c := range s.Cells {
+		var line []point
+		for _, p := range c.Points {
+			at := point{x.at(nines(p.P)), y.at(p.Median)}
+			line = append(line, at)
+			b.dot(at.x, at.y, 2.5, lineInk(n))
+		}
+		b.polyline(line, lineInk(n), 1.8, dashes(n))
+		if len(line) > 0 {
+			b.text(line[len(line)-1].x+5, line[len(line)-1].y+4, left, lineInk(n), small, shorten(plain.Line(c.Cell), 9))
+		}
+	}
+	return Panel{
+		Title: under(s.Title, s.Condition) + ": percentiles of single operations", Finding: "One line for each cell.",
+		Width: width, Height: operationsHeight, body: b.String(),
+	}
+}
+
+// spectrumChanges shows, for each percentile, the ratio to the baseline with its interval.
+func spectrumChanges(s *report.Spectrum) (Panel, bool) {
+	var ys []float64
+	for _, c := range s.Cells {
+		for _, p := range c.Points {
+			if p.Change != nil {
+				for _, v := range []*float64{p.Change.Estimate, p.Change.Low, p.Change.High} {
+					if v != nil {
+						ys = append(ys, *v)
+					}
+				}
+			}
+		}
+	}
+	if len(ys) == 0 {
+		return Panel{}, false
+	}
+	x, y := ninesAxis(s.Cells), changeAxis(ys, operationsHeight-34, 26)
+	var b canvas
+	b.text(margin, 14, left, words, normal, "against "+shorten(plain.Line(s.Baseline), 20)+", plain 95 % intervals")
+	b.vertical(&y, leftSpace, width-margin)
+	b.horizontal(&x, 26, operationsHeight-34)
+	b.line(leftSpace, y.at(1), width-margin, y.at(1), none, 1)
+	for n, c := range s.Cells {
+		var line []point
+		for _, p := range c.Points {
+			if p.Change == nil || p.Change.Estimate == nil {
+				continue
+			}
+			// Cells stand beside one another, so that their intervals can be told apart.
+			at := point{x.at(nines(p.P)) + float64(n-len(s.Cells)/2)*3, y.at(*p.Change.Estimate)}
+			line = append(line, at)
+			if p.Change.Low != nil && p.Change.High != nil {
+				b.line(at.x, y.at(*p.Change.Low), at.x, y.at(*p.Change.High), lineInk(n), 1.5)
+			}
+			b.dot(at.x, at.y, 2.5, lineInk(n))
+		}
+		b.polyline(line, lineInk(n), 1.2, dashes(n))
+		if len(line) > 0 {
+			b.text(line[len(line)-1].x+5, line[len(line)-1].y+4, left, lineInk(n), small, shorten(plain.Line(c.Cell), 9))
+		}
+	}
+	return Panel{
+		Title:   under(s.Title, s.Condition) + ": percentiles against the baseline",
+		Finding: "The ratio of each percentile to the baseline's in the same block.",
+		Width:   width, Height: operationsHeight, body: b.String(),
+	}, true
+}
+
+// curves shows single operations one after the other: the n-th container, the n-th second.
+func curves(d *report.Document) (all []Figure) {
+	for i := range d.Curves {
+		c := &d.Curves[i]
+		if len(c.Cells) == 0 || len(c.Cells) > len(lineColors) {
+			continue
+		}
+		all = append(all, Figure{
+			Name: named(c.Metric, c.Condition, "curve"), Kind: Sequence, Numbers: curveTable(c),
+			Title:   under(c.Title, c.Condition) + ", one after the other",
+			Finding: under(c.Title, c.Condition) + ", one after the other: the line is the median over the trials, the band between its quartiles.",
+			Panels:  []Panel{curvePanel(c)},
+		})
+	}
+	return all
+}
+
+func curvePanel(c *report.Curve) Panel {
+	var ys []float64
+	last := 2
+	for _, one := range c.Cells {
+		ys = append(append(ys, one.Low...), one.High...)
+		last = max(last, one.At[len(one.At)-1])
+	}
+	y := valueAxis(ys, shorten(plain.Line(c.Unit), 12), operationsHeight-34, 26, 4)
+	x := axis{from: 1, to: float64(last), lo: leftSpace, hi: width - 56}
+	for _, v := range linearTicks(1, float64(last), 5) {
+		x.ticks = append(x.ticks, tick{v, strconv.FormatFloat(v, 'f', -1, 64)})
+	}
+	var b canvas
+	b.text(margin, 14, left, words, normal, "by position"+axisNote(&y))
+	b.vertical(&y, leftSpace, width-margin)
+	b.horizontal(&x, 26, operationsHeight-34)
+	for n, one := range c.Cells {
+		var line, low, high []point
+		for i, at := range one.At {
+			px := x.at(float64(at))
+			line = append(line, point{px, y.at(one.Median[i])})
+			low, high = append(low, point{px, y.at(one.Low[i])}), append(high, point{px, y.at(one.High[i])})
+		}
+		b.band(high, low, lineInk(n))
+		b.polyline(line, lineInk(n), 1.8, dashes(n))
+		end := line[len(line)-1]
+		b.text(end.x+5, end.y+4, left, lineInk(n), small, shorten(plain.Line(one.Cell), 9))
+	}
+	return Panel{
+		Title: under(c.Title, c.Condition) + ", one operation after the other", Finding: "One line for each cell.",
+		Width: width, Height: operationsHeight, body: b.String(),
+	}
+}

@@ -1,0 +1,203 @@
+package html_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	nethtml "golang.org/x/net/html"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/analysis/analysistest"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/report"
+	"github.com/tare-bench/tare/internal/report/figure"
+	"github.com/tare-bench/tare/internal/report/html"
+)
+
+// document analyses a run.
+func document(t testing.TB, run *bench.Run) *report.Document {
+	t.Helper()
+	r, err := analysis.Analyze(run, analysis.Options{Singles: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report.New(r, nil)
+}
+
+func cells(n int) (all []analysistest.Cell) {
+	for i := range n {
+		all = append(all, analysistest.Cell{Name: "cell" + string(rune('a'+i%26)) + strings.Repeat("x", i/26), Factor: 1 + float64(i%7)/10})
+	}
+	return all
+}
+
+// survey has as many cells, metrics and blocks as a long run of many engines.
+func survey(n, metrics, blocks int) *bench.Run {
+	primary := slices.Clone(analysistest.Lifecycle()[:metrics])
+	for i := range primary {
+		primary[i].Role = bench.Primary
+	}
+	return analysistest.Run(analysistest.Shape{
+		Seed: 7, Blocks: blocks, Cells: cells(n), Metrics: primary,
+		Noise: func(r *rand.Rand) float64 { return 0.05 * r.NormFloat64() },
+	})
+}
+
+func write(t testing.TB, d *report.Document) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := html.Write(&b, d); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestPageAsksForNothing checks that a page has no script, no handler and no reference to
+// anything outside of it.
+func TestPageAsksForNothing(t *testing.T) {
+	checkHarmless(t, write(t, document(t, survey(4, 3, 20))))
+}
+
+// checkHarmless reads a page as a browser would.
+func checkHarmless(t testing.TB, page []byte) {
+	t.Helper()
+	ids := map[string]bool{}
+	tokens := nethtml.NewTokenizer(bytes.NewReader(page))
+	for {
+		switch tokens.Next() {
+		case nethtml.ErrorToken:
+			if !errors.Is(tokens.Err(), io.EOF) {
+				t.Fatal(tokens.Err())
+			}
+			return
+		case nethtml.StartTagToken, nethtml.SelfClosingTagToken:
+			tag := tokens.Token()
+			switch tag.Data {
+			case "script", "iframe", "object", "embed", "link", "img", "base", "form", "image", "use", "foreignobject":
+				t.Errorf("the page has a <%s>", tag.Data)
+			}
+			for _, a := range tag.Attr {
+				switch key := strings.ToLower(a.Key); {
+				case key == "id" && ids[a.Val]:
+					t.Errorf("two elements have the id %q", a.Val)
+				case key == "id":
+					ids[a.Val] = true
+				case key == "href" && !strings.HasPrefix(a.Val, "#note"), key == "src", key == "style",
+					strings.HasPrefix(key, "on"), strings.HasSuffix(key, ":href"):
+					t.Errorf("<%s %s=%q>", tag.Data, key, a.Val)
+				}
+			}
+		}
+	}
+}
+
+// TestFiguresAreXML checks that each figure is a well-formed file that says what it shows.
+func TestFiguresAreXML(t *testing.T) {
+	all := figure.All(document(t, survey(4, 3, 20)))
+	if len(all) == 0 {
+		t.Fatal("no figures")
+	}
+	for _, f := range all {
+		svg := f.SVG()
+		dec := xml.NewDecoder(strings.NewReader(svg))
+		titles := 0
+		for {
+			token, err := dec.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", f.Name, err)
+			}
+			if e, ok := token.(xml.StartElement); ok && (e.Name.Local == "title" || e.Name.Local == "desc") {
+				titles++
+			}
+		}
+		if want := 2 * (1 + len(f.Panels)); titles != want {
+			t.Errorf("%s has %d titles and descriptions, want %d", f.Name, titles, want)
+		}
+	}
+}
+
+// TestPageIsSmall checks the limits that docs/performance.md names.
+func TestPageIsSmall(t *testing.T) {
+	if n := len(write(t, document(t, survey(8, 6, 150)))); n > 400_000 {
+		t.Errorf("8 cells, 6 metrics and 150 blocks take %d bytes", n)
+	}
+	if testing.Short() {
+		return
+	}
+	page := write(t, document(t, survey(1000, 2, 12)))
+	if len(page) > 3_000_000 {
+		t.Errorf("1,000 cells take %d bytes", len(page))
+	}
+	if !bytes.Contains(page, []byte("Not every value is drawn")) {
+		t.Error("the page does not say that it leaves something out")
+	}
+}
+
+// FuzzPage writes pages whose every name is foreign text.
+func FuzzPage(f *testing.F) {
+	for _, s := range []string{
+		"docker", `</title><script>alert(1)</script>`, `"><svg onload=x>`, "\u202eevil\u2066", "a\x00b\nc", "]]>", "&amp;",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		run := survey(3, 2, 8)
+		for i := range run.Header.Plan.Cells {
+			c := &run.Header.Plan.Cells[i]
+			c.Condition = s
+			if !c.Control {
+				c.Name += s
+			}
+		}
+		for i := range run.Header.Metrics {
+			run.Header.Metrics[i].Title, run.Header.Metrics[i].Unit, run.Header.Metrics[i].Doc = s, s, s
+		}
+		run.Header.Plan.Name, run.Header.Host.Hostname, run.Header.Host.Kernel = s, s, s
+		r, err := analysis.Analyze(run, analysis.Options{Singles: true})
+		if err != nil {
+			t.Skip()
+		}
+		d := report.New(r, nil)
+		page := write(t, d)
+		checkHarmless(t, page)
+		for _, r := range string(page) {
+			if r == '\u202e' || r == '\u2066' || r == 0 {
+				t.Fatalf("the page has the character %U", r)
+			}
+		}
+		for _, one := range figure.All(d) {
+			if err := xml.Unmarshal([]byte(one.SVG()), new(struct{ XMLName xml.Name })); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// BenchmarkPage writes the page of a long run of many engines.
+func BenchmarkPage(b *testing.B) {
+	d := document(b, survey(8, 6, 150))
+	for b.Loop() {
+		if err := html.Write(io.Discard, d); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkLargePage writes the page of 1,000 cells.
+func BenchmarkLargePage(b *testing.B) {
+	d := document(b, survey(1000, 2, 12))
+	for b.Loop() {
+		if err := html.Write(io.Discard, d); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

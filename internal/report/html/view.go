@@ -1,0 +1,272 @@
+package html
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/report"
+	"github.com/tare-bench/tare/internal/report/figure"
+	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/unit"
+)
+
+// A view is what the template shows.
+type view struct {
+	Title       string
+	Style       template.CSS
+	StyleHashes string
+	Level       string // of trust
+	Single      bool   // one run
+
+	Screen      screenView
+	Answers     []report.Line
+	Differences []differenceView
+	Questions   []question
+	Operations  []figureView
+	Omitted     string
+	Legend      string
+	Details     []tableView
+	Reasons     []report.Line
+	DataPaths   []report.Line
+	Absent      []report.Line
+	Failures    []report.Line
+	Written     []report.Line
+	Notes       []report.Note
+	Head        [][]string
+	Runs        []runView
+	Commands    []string
+}
+
+type screenView struct {
+	Title, Trust string
+	Remarks      []string
+	Sides        [][]string
+	Tables       []tableView
+}
+
+// A question is one primary metric.
+type question struct {
+	ID, Title, Doc string
+	Tables         []tableView
+	Figures        []figureView
+	Folded         []figureView // shown on request
+	Open           bool         // they are shown at once
+}
+
+type differenceView struct {
+	Name   string
+	Values []string
+}
+
+type runView struct{ Name, Text string }
+
+// openQuestions is up to how many questions nothing is folded.
+const openQuestions = 2
+
+func newView(d *report.Document) *view {
+	v := &view{
+		Title: "tare: " + d.Screen.Title, Style: template.CSS(style()), StyleHashes: styleHash(style()),
+		Single: d.Kind == report.OneRun,
+		Screen: screenView{
+			Title: d.Screen.Title, Trust: d.Screen.Trust, Remarks: d.Screen.Remarks, Sides: d.Screen.Sides,
+			Tables: tableViews(d.Screen.Tables),
+		},
+		Answers: d.View.Answers, Legend: d.Legend, Details: tableViews(d.View.Details), Reasons: d.View.Reasons,
+		DataPaths: d.View.DataPaths, Absent: d.View.Absent, Failures: d.View.Failures, Written: d.View.Written,
+		Notes: d.View.Notes, Head: d.Head,
+	}
+	if d.Trust != nil {
+		v.Level = string(d.Trust.Level)
+	}
+	for _, x := range d.Differences {
+		v.Differences = append(v.Differences, differenceView{plain.Line(x.What), lines(x.Values)})
+	}
+	for i := range d.Runs {
+		v.Runs = append(v.Runs, newRunView(&d.Runs[i]))
+	}
+	for _, s := range d.Next {
+		v.Commands = append(v.Commands, s.Command+"  # "+s.Gives)
+	}
+	v.draw(d)
+	return v
+}
+
+func lines(all []string) (out []string) {
+	for _, s := range all {
+		out = append(out, plain.Line(s))
+	}
+	return out
+}
+
+// newRunView says which run it was, and which tare made it.
+func newRunView(r *report.Run) runView {
+	return runView{
+		Name: plain.Line(r.ID),
+		Text: fmt.Sprintf("began %s · %s on %s · seed %d · tare %s", r.Began.UTC().Format("2006-01-02 15:04 UTC"),
+			plain.Line(r.Experiment), plain.Line(r.Host.Hostname), r.Seed, plain.Line(r.Tool)),
+	}
+}
+
+// draw sorts the figures to the questions that they answer.
+func (v *view) draw(d *report.Document) {
+	p := pictures{}
+	all := p.views(figure.All(d))
+	tables := slices.Concat(d.View.Tables, d.View.DetailTables)
+	for i := range d.Metrics {
+		m := &d.Metrics[i]
+		if m.Role != bench.Primary {
+			continue
+		}
+		q := question{ID: fmt.Sprintf("q%d", i+1), Title: plain.Line(m.Title), Doc: plain.Line(m.Doc)}
+		if at := slices.IndexFunc(tables, func(t report.Table) bool { return t.Title == q.Title }); at >= 0 {
+			q.Tables = []tableView{newTable(&tables[at])}
+		}
+		for _, f := range all {
+			switch {
+			case f.metric != m.Name:
+			case f.folded:
+				q.Folded = append(q.Folded, f)
+			default:
+				q.Figures = append(q.Figures, f)
+			}
+		}
+		if len(q.Tables)+len(q.Figures) > 0 {
+			v.Questions = append(v.Questions, q)
+		}
+	}
+	for i := range v.Questions {
+		v.Questions[i].Open = len(v.Questions) <= openQuestions && len(v.Questions[i].Figures) == 1
+	}
+	for _, f := range all {
+		if f.metric == "" {
+			v.Operations = append(v.Operations, f)
+		}
+	}
+	if p.omitted > 0 {
+		v.Omitted = fmt.Sprintf("%s left out, so that the page stays small; tare report RUN --figure NAME -o FILE.svg "+
+			"draws any of them, and --json has every value.", unit.FormatCount(p.omitted, "figure"))
+	}
+}
+
+// A figureView is a figure with its numbers.
+type figureView struct {
+	ID, Caption string
+	Panels      []template.HTML
+	Thinned     bool
+	Tables      []tableView
+
+	metric string // that it is of; empty if it is of single operations
+	folded bool
+}
+
+// pictures draws figures until the page is large enough.
+type pictures struct{ bytes, count, omitted int }
+
+// mostBytes is how many bytes all figures of a page have at most.
+const mostBytes = 5 << 19 // 2.5 MiB
+
+func (p *pictures) views(all []figure.Figure) (out []figureView) {
+	for i := range all {
+		f := &all[i]
+		view := figureView{
+			ID: fmt.Sprintf("figure%d", i+1), Caption: f.Finding, Thinned: f.Thinned,
+			metric: f.Metric, folded: f.Kind == figure.Drift,
+		}
+		size := 0
+		for k := range f.Panels {
+			p.count++
+			svg := f.Panels[k].SVG(fmt.Sprintf("s%d", p.count))
+			size += len(svg)
+			view.Panels = append(view.Panels, template.HTML(svg))
+		}
+		if p.bytes+size > mostBytes {
+			p.omitted++
+			continue
+		}
+		p.bytes += size
+		if f.Numbers != nil {
+			view.Tables = []tableView{newTable(f.Numbers)}
+		}
+		out = append(out, view)
+	}
+	return out
+}
+
+// A tableView is a table whose cells know how they look.
+type tableView struct {
+	Title, Subtitle string
+	Marks           []int
+	Columns         []report.Column
+	Groups          []groupView
+}
+
+type groupView struct {
+	Title string
+	Lines []lineView
+}
+
+type lineView struct{ Cells []cellView }
+
+type cellView struct {
+	Text, Class string
+	Head        bool // of its row
+	Marks       []int
+	Bar         template.HTML
+}
+
+func tableViews(all []report.Table) (out []tableView) {
+	for i := range all {
+		out = append(out, newTable(&all[i]))
+	}
+	return out
+}
+
+func newTable(t *report.Table) tableView {
+	v := tableView{Title: t.Title, Subtitle: t.Subtitle, Marks: t.Marks, Columns: slices.Clone(t.Columns)}
+	bars := false
+	for _, g := range t.Groups {
+		group := groupView{Title: g.Title}
+		for _, r := range g.Lines {
+			group.Lines = append(group.Lines, newLine(t, &r))
+			bars = bars || r.Bar != nil
+		}
+		v.Groups = append(v.Groups, group)
+	}
+	if bars {
+		v.Columns = append(v.Columns, report.Column{Name: "change"})
+	}
+	return v
+}
+
+func newLine(t *report.Table, r *report.TableRow) (line lineView) {
+	for i, text := range r.Cells {
+		c := cellView{Text: text, Head: i == 0, Class: class(report.Plain, t.Columns[i].Right)}
+		last := i == len(r.Cells)-1
+		switch {
+		case r.Tones != nil:
+			c.Class = class(r.Tones[i], t.Columns[i].Right)
+		case last:
+			c.Class = class(r.Tone, t.Columns[i].Right)
+		}
+		if last {
+			c.Marks = slices.Compact(slices.Sorted(slices.Values(r.Marks)))
+		}
+		line.Cells = append(line.Cells, c)
+	}
+	if r.Bar != nil {
+		line.Cells = append(line.Cells, cellView{Bar: template.HTML(figure.Bar(r.Bar, r.Tone))})
+	}
+	return line
+}
+
+func class(t report.Tone, right bool) string {
+	name := map[report.Tone]string{report.Good: "good", report.Bad: "bad", report.Uncertain: "unsure"}[t]
+	if right {
+		name = strings.TrimSpace(name + " n")
+	}
+	return cmp.Or(name, "plain")
+}

@@ -187,6 +187,10 @@ type Comparison struct {
 	Blocks int
 	// Extended is the same where this run is extended: the next look has a lower level.
 	Extended int
+	// Detectable is the smallest difference that such a run finds in four of five cases, and that is
+	// beyond the smallest effect worth knowing: as a ratio above 1, or in the metric's unit for
+	// differences. 0 where it is unknown, and where no difference could be confirmed.
+	Detectable float64
 	// Interrupted says that turns change what is measured, so that this compares the uninterrupted
 	// stretches of the trials.
 	Interrupted bool

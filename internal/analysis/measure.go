@@ -371,6 +371,7 @@ func (m *measure) decide() {
 // decideOne gives one verdict.
 func (m *measure) decideOne(e *effect, c *compared, r *ConditionResult) {
 	e.cmp.Verdict = e.decide(m.result.Metric.Better, r.Smallest, m.look).unless(r.Noisy)
+	e.cmp.Detectable = e.detectable(r.Smallest, m.family, m.look)
 	if e.cmp.Verdict == Unclear {
 		e.cmp.Blocks, e.cmp.Extended = m.blocksToSettle(e, c, r, m.look), m.blocksToSettle(e, c, r, m.look+1)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/report/csv"
+	"github.com/tare-bench/tare/internal/report/figure"
 	"github.com/tare-bench/tare/internal/report/gobench"
 	"github.com/tare-bench/tare/internal/report/html"
 	"github.com/tare-bench/tare/internal/report/json"
@@ -50,6 +51,11 @@ func WriteFigure(w io.Writer, d *report.Document, name string) error {
 
 // Figures lists the names of a report's figures, in the order of the page.
 func Figures(d *report.Document) []string { return html.Figures(d) }
+
+// WritePlot draws a report's values and changes in characters, in so many columns.
+func WritePlot(w io.Writer, d *report.Document, columns int) error {
+	return figure.Write(w, d, columns)
+}
 
 func writeText(w io.Writer, d *report.Document, s Style) error {
 	return text.Write(w, d, text.Options{Color: s.Color, Width: s.Width, All: s.All})

@@ -42,6 +42,8 @@ type Plan struct {
 	Slice time.Duration `json:"slice_ns,omitempty"`
 	// Whole lists the conditions whose cells take no turns all the same.
 	Whole []Whole `json:"whole,omitempty"`
+	// Plants delay starts on purpose, to show that a difference would be found.
+	Plants []Plant `json:"plants,omitempty"`
 	// Syscalls counts the system calls of containers, which slows every system call of the
 	// machine.
 	Syscalls bool    `json:"syscalls,omitempty"`
@@ -68,6 +70,22 @@ type Margin struct {
 type Whole struct {
 	Condition string `json:"condition,omitempty"`
 	Reason    string `json:"reason"`
+}
+
+// A Plant is a difference made on purpose: in each trial of a cell, the step "start" takes longer.
+type Plant struct {
+	Cell  int           `json:"cell"` // index in Plan.Cells
+	Delay time.Duration `json:"delay_ns"`
+}
+
+// PlantedIn is how much longer a start takes in a cell, on purpose.
+func (p *Plan) PlantedIn(cell int) time.Duration {
+	for _, x := range p.Plants {
+		if x.Cell == cell {
+			return x.Delay
+		}
+	}
+	return 0
 }
 
 // TakesTurnsIn reports whether the cells of a condition take turns.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,7 +12,7 @@ import (
 )
 
 // flagGroups are the groups in which help shows the flags of commands that have many:
-// 'tare run' and 'tare plan'.
+// 'tare run', 'tare plan' and 'tare gate'.
 func flagGroups() []manual.Group {
 	return []manual.Group{
 		{
@@ -24,6 +25,7 @@ func flagGroups() []manual.Group {
 			Title: "Statistics",
 			Flags: []string{"precision", "smallest", "primary", "no-control", "seed", "syscalls", "interleave"},
 		},
+		{Title: "Judgement", Flags: []string{"strict", "plant", "junit", "gitlab", "github"}},
 		{Title: "Output", Flags: []string{"all", "details", "format", "csv", "markdown", "html", "yaml", "output", "name", "label"}},
 		{Title: "Other machines", Flags: []string{"remote", "token-file"}},
 		{Title: "Short forms of --param", Flags: []string{"count", "pings", "size", "tool"}},
@@ -31,7 +33,9 @@ func flagGroups() []manual.Group {
 }
 
 // grouped reports whether the flags of a command are shown in groups.
-func grouped(c *cobra.Command) bool { return c.Name() == "run" || c.Name() == "plan" }
+func grouped(c *cobra.Command) bool {
+	return slices.Contains([]string{"run", "plan", "gate"}, c.Name())
+}
 
 // flagDefaults say what holds where an experiment decides, by flag.
 func flagDefaults() map[string]string {
@@ -61,7 +65,7 @@ func flagDefaults() map[string]string {
 // commandGroups are the groups in which help shows the commands.
 func commandGroups() []manual.CommandGroup {
 	return []manual.CommandGroup{
-		{Title: "Measure", Commands: []string{"run", "plan", "resume"}},
+		{Title: "Measure", Commands: []string{"run", "plan", "resume", "gate"}},
 		{Title: "Results", Commands: []string{"show", "report", "list", "compare", "note", "rm", "export", "import", "check"}},
 		{Title: "Images", Commands: []string{"image", "pack"}},
 		{Title: "Machines", Commands: []string{"doctor", "clean", "agent"}},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,6 +28,8 @@ const (
 	exitUsage       = 2
 	exitTrials      = 3 // finished, but some trials failed
 	exitUnsupported = 4
+	exitWorse       = 5 // gate: worse by more than the margin
+	exitUndecided   = 6 // gate: nothing can be said
 	exitInterrupted = 130
 )
 
@@ -37,6 +40,8 @@ const exitCodes = `Exit codes:
   2    wrong usage, such as an unknown word, file, image or run
   3    measured and stored, but some trials or parts of them failed
   4    this machine, or an engine on it, cannot do what was asked
+  5    'tare gate': something is worse by more than the margin
+  6    'tare gate': nothing can be said
   130  interrupted; measured trials are kept`
 
 // usageError is a mistake in what the user typed, such as an unknown name.
@@ -88,7 +93,7 @@ func (e *hintError) Unwrap() error { return e.err }
 // errors become sentences and numbers.
 func (a *invocation) fail(err error) int {
 	code, hint := classify(err)
-	if code == exitTrials {
+	if slices.Contains([]int{exitTrials, exitWorse, exitUndecided}, code) {
 		return code // the report has said it
 	}
 	if space := a.fullDisk(err); space != "" {
@@ -177,6 +182,10 @@ func classify(err error) (code int, hint string) {
 	switch {
 	case isUsage:
 		code = exitUsage
+	case errors.Is(err, errWorse):
+		code = exitWorse
+	case errors.Is(err, errUndecided):
+		code = exitUndecided
 	case errors.Is(err, app.ErrTrialsFailed):
 		code = exitTrials
 	case errors.Is(err, run.ErrInterrupted), isInterrupt(err):

@@ -97,8 +97,14 @@ func (a *invocation) report(r *bench.Run, o formatOptions, short report.Short, t
 
 // document is what a stored run says, with every single value.
 func (a *invocation) document(r *bench.Run, short report.Short) (*report.Document, error) {
+	return a.documentWithin(r, short, 0)
+}
+
+// documentWithin takes the smallest difference that matters, as a ratio; 0 = the plan's.
+func (a *invocation) documentWithin(r *bench.Run, short report.Short, smallest float64) (*report.Document, error) {
 	result, err := analysis.Analyze(r, analysis.Options{
 		Notes: bench.NotesOf(app.Workloads()...), Running: r.End == nil && a.underWay(&r.Header), Singles: true,
+		Smallest: smallest,
 	})
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ import (
 
 func (a *invocation) showCommand() *cobra.Command {
 	var format formatOptions
-	var trials, applied bool
+	var trials, applied, plot bool
 	var as string
 	cmd := &cobra.Command{
 		Use:   "show [RUN]",
@@ -28,7 +28,8 @@ func (a *invocation) showCommand() *cobra.Command {
 beginning or end of one, a name, or "last", which is the default.
 
 --trials lists every trial. --applied shows the settings that the engines
-really applied to the containers of each cell. --as bucketbench prints the two
+really applied to the containers of each cell. --plot draws the values and
+changes. --as bucketbench prints the two
 tables of that program: rates by number of threads, and times by command. --as
 ab prints ApacheBench's summary for each cell of an http run.`,
 		Args: atMostOne("a run"),
@@ -36,7 +37,7 @@ ab prints ApacheBench's summary for each cell of an http run.`,
 			if err := format.check(a.global.JSON); err != nil {
 				return err
 			}
-			if err := exclusiveLists(format, trials, applied); err != nil {
+			if err := exclusiveLists(format, trials, applied, plot); err != nil {
 				return err
 			}
 			if err := checkForm(as, a.global.JSON || format.any() || trials || applied); err != nil {
@@ -59,6 +60,8 @@ ab prints ApacheBench's summary for each cell of an http run.`,
 					return a.showAs(as, r)
 				case applied:
 					return a.showApplied(r)
+				case plot:
+					return a.showPlot(r)
 				default:
 					return a.report(r, format, shortIn(cmd.Context(), app.NewShortener(cmd.Context(), s)), nil)
 				}
@@ -68,6 +71,7 @@ ab prints ApacheBench's summary for each cell of an http run.`,
 	format.addFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&trials, "trials", false, "list every trial with its outcome")
 	cmd.Flags().BoolVar(&applied, "applied", false, "show the settings that were applied in each cell")
+	cmd.Flags().BoolVar(&plot, "plot", false, "draw the values and changes of each primary metric")
 	cmd.Flags().StringVar(&as, "as", "",
 		"print the run in the form of another `program`: bucketbench (throughput runs) or ab (http runs)")
 	cmd.ValidArgsFunction = a.completeRuns
@@ -76,18 +80,37 @@ ab prints ApacheBench's summary for each cell of an http run.`,
 	return cmd
 }
 
-// exclusiveLists refuses a list combined with another list or with a format of reports.
-func exclusiveLists(format formatOptions, trials, applied bool) error {
+// exclusiveLists refuses a view of a run combined with another one, or with a format of reports.
+func exclusiveLists(format formatOptions, trials, applied, plot bool) error {
+	var views []string
+	for name, on := range map[string]bool{"--trials": trials, "--applied": applied, "--plot": plot} {
+		if on {
+			views = append(views, name)
+		}
+	}
+	slices.Sort(views)
 	switch {
-	case trials && applied:
-		return &usageError{errors.New("--trials and --applied cannot be combined"), "use one, then the other"}
-	case (trials || applied) && format.any():
+	case len(views) > 1:
+		return &usageError{errors.New(sentenceList(views) + " cannot be combined"), "use one, then the other"}
+	case len(views) > 0 && format.any():
 		return &usageError{
-			errors.New("--trials and --applied cannot be combined with " + sentenceList(formatFlags())),
+			errors.New(views[0] + " cannot be combined with " + sentenceList(formatFlags())),
 			"for output that programs read, use --json",
 		}
 	}
 	return nil
+}
+
+// showPlot draws the first screen's metrics.
+func (a *invocation) showPlot(r *bench.Run) error {
+	if a.global.JSON {
+		return &usageError{errors.New("--plot cannot be combined with --json"), "--json alone has every value"}
+	}
+	d, err := a.document(r, nil)
+	if err != nil {
+		return err
+	}
+	return app.WritePlot(a.stdout, d, a.width())
 }
 
 // shownApplied is what was applied in one cell.

@@ -153,6 +153,9 @@ func newEffect(c *analysis.Comparison, smallest float64) *Effect {
 		Level: c.Level, P: number(c.P), Adjusted: number(c.Adjusted), Verdict: string(c.Verdict),
 		Blocks: c.Blocks, Extended: c.Extended, Smallest: smallest, Changes: c.Changes,
 	}
+	if c.Detectable > 0 {
+		e.Detectable = &c.Detectable
+	}
 	if s := c.Shift; s != nil {
 		e.Shift = &Shift{Estimate: s.Estimate, Low: number(s.Low), High: number(s.High)}
 	}

@@ -186,6 +186,9 @@ type Effect struct {
 	Shift *Shift `json:"shift,omitempty"`
 	// Changes are of a primary metric of one run: the pair that each block gives, as Estimate is.
 	Changes Numbers `json:"changes"`
+	// Detectable is the smallest difference beyond Smallest that such a run confirms in four of
+	// five cases: a ratio above 1, or in the unit; null where it is not known.
+	Detectable *float64 `json:"detectable"`
 
 	needed int // Blocks or, where the run has ended, Extended
 }

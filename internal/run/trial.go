@@ -40,7 +40,7 @@ func (r *runner) trial(ctx context.Context, t bench.Trial, turns *member) (bench
 	r.awaitHealthy(ctx, r.plan.Cells[t.Cell].Engine)
 	limited, cancel := r.limited(ctx, turns)
 	m := newMeter(limited, r.Clock, r.plan.OpTime, r.Header.Metrics)
-	m.known = r.notes
+	m.known, m.plant = r.notes, r.plan.PlantedIn(t.Cell)
 	if own := r.turns[t.Cell]; own != nil && own.off {
 		m.Note(bench.NoteWhole)
 	}

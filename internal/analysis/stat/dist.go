@@ -12,6 +12,9 @@ func normalLower(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
 // normalTwoSided returns P(|Z| ≥ |z|).
 func normalTwoSided(z float64) float64 { return math.Erfc(math.Abs(z) / math.Sqrt2) }
 
+// Normal returns the quantile p of a standard normal variable, for 0 < p < 1.
+func Normal(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
+
 // normalWithin returns the z for which P(|Z| ≤ z) is the given confidence.
 func normalWithin(confidence float64) float64 {
 	return math.Sqrt2 * math.Erfinv(confidence)

@@ -1,0 +1,182 @@
+// Package gate judges a run for continuous integration: whether something is worse by
+// more than what matters. It writes the judgement as text, JSON, Markdown, JUnit and
+// annotations.
+//
+// A gate fails only on a difference that the run confirms, after the adjustment for all
+// comparisons, and whose estimate is beyond the margin. So over identical code it is red at
+// most as often as a run claims something that is not there.
+package gate
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/report"
+	"github.com/tare-bench/tare/internal/text/plain"
+)
+
+// Version is the version of the JSON form. It grows when a field changes its meaning or goes
+// away.
+const Version = 1
+
+// An Outcome is what a gate says of a run.
+type Outcome string
+
+// The outcomes, from the worst.
+const (
+	Worse     Outcome = "worse"     // confirmed, and beyond the margin
+	Undecided Outcome = "undecided" // nothing can be said: the control differs, or, if the gate is strict, not shown harmless
+	Passed    Outcome = "passed"    // nothing is confirmed to be worse beyond the margin
+)
+
+// A State is what a gate says of one comparison.
+type State string
+
+// The states of a Check.
+const (
+	IsWorse    State = "worse"      // confirmed, and beyond the margin
+	Harmless   State = "harmless"   // the interval lies below the margin
+	Unproved   State = "unproved"   // neither is shown
+	Unreliable State = "unreliable" // the control differs from the baseline, or nothing was compared
+)
+
+// A Judgement is what a gate says of a run.
+type Judgement struct {
+	Gate       int     `json:"gate"` // Version
+	Outcome    Outcome `json:"outcome"`
+	Strict     bool    `json:"strict"` // only what is shown to be harmless passes
+	Run        string  `json:"run"`    // its ID
+	Experiment string  `json:"experiment"`
+	Host       string  `json:"host"`
+	Seed       uint64  `json:"seed,string"`
+	Blocks     int     `json:"blocks"`
+	Failed     int     `json:"failed_trials"`
+	Checks     []Check `json:"checks"` // of each primary metric with a better direction, condition and cell
+
+	id string // what commands call the run
+}
+
+// A Check is one comparison.
+type Check struct {
+	Metric    string `json:"metric"`
+	Title     string `json:"title"`
+	Unit      string `json:"unit"`
+	Cell      string `json:"cell"`
+	Baseline  string `json:"baseline"`
+	Condition string `json:"condition"` // empty where there is none
+	State     State  `json:"state"`
+	// Margin is what may be worse: a ratio, 0.05 = 5 %, or in the unit for differences.
+	Margin  float64        `json:"margin"`
+	Effect  *report.Effect `json:"effect"`  // null where nothing was compared
+	Finding string         `json:"finding"` // in words
+}
+
+// Judge judges the report of one run. id is what commands call the run.
+func Judge(d *report.Document, strict bool, id string) *Judgement {
+	run := &d.Runs[0]
+	j := &Judgement{
+		Gate: Version, Outcome: Passed, Strict: strict, Run: run.ID, Experiment: run.Experiment, Host: run.Host.Hostname,
+		Seed: run.Seed, Blocks: run.Blocks, Failed: run.Trials.Failed + run.Trials.TimedOut + run.Trials.Canceled + run.Trials.Skipped,
+		Checks: []Check{}, id: id,
+	}
+	for i := range d.Metrics {
+		m := &d.Metrics[i]
+		if m.Role != bench.Primary || m.Better == bench.Neither {
+			continue
+		}
+		for k := range m.Conditions {
+			j.check(m, &m.Conditions[k])
+		}
+	}
+	j.decide()
+	return j
+}
+
+// check judges every cell under one condition. A metric that no cell has is left out.
+func (j *Judgement) check(m *report.Metric, c *report.Condition) {
+	if !slices.ContainsFunc(c.Rows, func(r report.Row) bool { return r.N > 0 }) {
+		return
+	}
+	for i := range c.Rows {
+		r := &c.Rows[i]
+		if r.Cell == c.Baseline {
+			continue
+		}
+		check := Check{
+			Metric: m.Name, Title: m.Title, Unit: m.Unit, Cell: r.Cell, Baseline: c.Baseline, Condition: c.Condition,
+			Effect: r.Effect, State: Unreliable,
+		}
+		if r.Finding != nil {
+			check.Finding = r.Finding.Text
+		}
+		if e := r.Effect; e != nil && e.Estimate != nil && !c.Unreliable {
+			check.Margin, check.State = e.Smallest, stateOf(m, e)
+		}
+		j.Checks = append(j.Checks, check)
+	}
+}
+
+// stateOf judges one effect.
+func stateOf(m *report.Metric, e *report.Effect) State {
+	estimate, badEnd := worsening(m, e, e.Estimate), math.Inf(1)
+	if e.Low != nil && e.High != nil {
+		badEnd = max(worsening(m, e, e.Low), worsening(m, e, e.High))
+	}
+	margin := e.Smallest
+	if e.Scale != bench.Difference {
+		margin = math.Log1p(margin)
+	}
+	switch {
+	case analysis.Verdict(e.Verdict) == analysis.Worse && estimate > margin:
+		return IsWorse
+	case badEnd <= margin:
+		return Harmless
+	default:
+		return Unproved
+	}
+}
+
+// worsening is by how much a value of an effect is worse than no difference: the logarithm of a
+// ratio, or a difference. Below 0 it is better.
+func worsening(m *report.Metric, e *report.Effect, v *float64) float64 {
+	d := *v
+	if e.Scale != bench.Difference {
+		d = math.Log(d)
+	}
+	if m.Better == bench.Higher {
+		return -d
+	}
+	return d
+}
+
+// decide says what the checks mean together.
+func (j *Judgement) decide() {
+	has := func(s State) bool { return slices.ContainsFunc(j.Checks, func(c Check) bool { return c.State == s }) }
+	switch {
+	case has(IsWorse):
+		j.Outcome = Worse
+	case len(j.Checks) == 0, has(Unreliable), j.Strict && has(Unproved):
+		j.Outcome = Undecided
+	}
+}
+
+// count is how many checks have a state.
+func (j *Judgement) count(s State) (n int) {
+	for i := range j.Checks {
+		if j.Checks[i].State == s {
+			n++
+		}
+	}
+	return n
+}
+
+// name is what was compared, in words.
+func (c *Check) name() string {
+	s := plain.Line(c.Title) + ", " + plain.Line(c.Cell)
+	if c.Condition != "" {
+		s += ", " + plain.Line(c.Condition)
+	}
+	return s
+}

@@ -1,0 +1,169 @@
+package gate
+
+import (
+	"bytes"
+	"encoding/xml"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/analysis/analysistest"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/report"
+)
+
+// judged is a run whose cell "new" takes a factor of the baseline's time.
+func judged(t testing.TB, factor, noise float64, strict bool, change func(*bench.Run)) *Judgement {
+	t.Helper()
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 11, Blocks: 40, Cells: []analysistest.Cell{{Name: "base"}, {Name: "new", Factor: factor}},
+		Noise: func(r *rand.Rand) float64 { return noise * r.NormFloat64() },
+	})
+	run.Header.Plan.Smallest = 0.05
+	if change != nil {
+		change(run)
+	}
+	r, err := analysis.Analyze(run, analysis.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Judge(report.New(r, nil), strict, "0001")
+}
+
+func TestJudge(t *testing.T) {
+	scaleControl := func(run *bench.Run) {
+		for i := range run.Samples {
+			if s := &run.Samples[i]; run.Header.Plan.Cells[s.Trial.Cell].Control {
+				for k := range s.Values {
+					s.Values[k] *= 1.5
+				}
+			}
+		}
+	}
+	failBaseline := func(run *bench.Run) {
+		for i := range run.Samples {
+			if s := &run.Samples[i]; run.Header.Plan.Cells[s.Trial.Cell].Name == "base" && !run.Header.Plan.Cells[s.Trial.Cell].Control {
+				s.Outcome, s.Values, s.Reason = bench.Failed, nil, "no"
+			}
+		}
+	}
+	for _, c := range []struct {
+		name          string
+		factor, noise float64
+		strict        bool
+		change        func(*bench.Run)
+		want          Outcome
+		state         State
+	}{
+		{"the same", 1, 0.01, false, nil, Passed, Harmless},
+		{"the same, strict", 1, 0.01, true, nil, Passed, Harmless},
+		{"better", 0.5, 0.01, true, nil, Passed, Harmless},
+		{"worse beyond the margin", 1.2, 0.01, false, nil, Worse, IsWorse},
+		{"worse within the margin", 1.03, 0.005, false, nil, Passed, Harmless},
+		{"the same, but noisy", 1, 0.5, false, nil, Passed, Unproved},
+		{"the same, but noisy, strict", 1, 0.5, true, nil, Undecided, Unproved},
+		{"the control differs", 1.2, 0.01, false, scaleControl, Undecided, Unreliable},
+		{"the baseline failed", 1, 0.01, false, failBaseline, Undecided, Unreliable},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			j := judged(t, c.factor, c.noise, c.strict, c.change)
+			if j.Outcome != c.want {
+				t.Errorf("the outcome is %q, want %q", j.Outcome, c.want)
+			}
+			if len(j.Checks) != 2 {
+				t.Fatalf("%d checks, want one for each primary metric", len(j.Checks))
+			}
+			for _, check := range j.Checks {
+				if check.State != c.state {
+					t.Errorf("%s is %q, want %q", check.Metric, check.State, c.state)
+				}
+			}
+		})
+	}
+}
+
+// TestNothingToJudge checks that a run without comparisons never passes.
+func TestNothingToJudge(t *testing.T) {
+	run := analysistest.Run(analysistest.Shape{Seed: 1, Blocks: 10, NoControl: true, Cells: []analysistest.Cell{{Name: "base"}}})
+	r, err := analysis.Analyze(run, analysis.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if j := Judge(report.New(r, nil), false, "0001"); j.Outcome != Undecided {
+		t.Errorf("the outcome is %q, want %q", j.Outcome, Undecided)
+	}
+}
+
+// TestForges checks what each form says of what is worse.
+func TestForges(t *testing.T) {
+	j := judged(t, 1.2, 0.01, false, nil)
+	for name, c := range map[string]struct {
+		write func(*bytes.Buffer) error
+		want  []string
+	}{
+		"text": {func(b *bytes.Buffer) error { return Write(b, j) }, []string{"WORSE", "margin 5 %", "would have found", "failed: 2 of 2"}},
+		"markdown": {func(b *bytes.Buffer) error { return WriteMarkdown(b, j) }, []string{
+			"<!-- tare gate lifecycle -->\n", "| WORSE | time to first instruction, new against base |",
+		}},
+		"junit": {func(b *bytes.Buffer) error { return WriteJUnit(b, j) }, []string{`failures="2"`, `<failure message="WORSE: `}},
+		"github": {func(b *bytes.Buffer) error { return WriteAnnotations(b, j) }, []string{
+			"::error title=tare gate%3A WORSE::time to first instruction, new against base: ", "::notice title=tare gate::failed: 2 of 2",
+		}},
+		"gitlab": {func(b *bytes.Buffer) error { return WriteMetrics(b, j) }, []string{
+			`tare_gate_worse{experiment="lifecycle",metric="total",cell="new",condition=""} 1`, "# EOF\n",
+		}},
+	} {
+		var b bytes.Buffer
+		if err := c.write(&b); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("%s lacks %q:\n%s", name, want, b.String())
+			}
+		}
+	}
+}
+
+// FuzzForges writes judgements of foreign names.
+func FuzzForges(f *testing.F) {
+	for _, s := range []string{"base", "a\n::error::x", "--><script>", "`x` | y", "%0A", `"} 1`, "\u202e", "]]>"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		j := &Judgement{Outcome: Worse, Run: s, Experiment: s, Host: s, id: s, Checks: []Check{
+			{Metric: s, Title: s, Unit: s, Cell: s, Baseline: s, Condition: s, State: IsWorse, Finding: "12 % slower"},
+		}}
+		var b bytes.Buffer
+		if err := WriteJUnit(&b, j); err != nil {
+			t.Fatal(err)
+		}
+		var back junitSuites
+		if err := xml.Unmarshal(b.Bytes(), &back); err != nil || back.Suites[0].Failures != 1 {
+			t.Fatalf("%v in %s", err, b.Bytes())
+		}
+		lines := func(write func(*bytes.Buffer) error) int {
+			b.Reset()
+			if err := write(&b); err != nil {
+				t.Fatal(err)
+			}
+			if strings.ContainsAny(b.String(), "\r\u202e\x00") {
+				t.Errorf("hidden characters in %q", b.String())
+			}
+			return strings.Count(b.String(), "\n")
+		}
+		if n := lines(func(b *bytes.Buffer) error { return WriteAnnotations(b, j) }); n != 2 {
+			t.Errorf("%d annotations, want 2: %q", n, b.String())
+		}
+		if n := lines(func(b *bytes.Buffer) error { return WriteMetrics(b, j) }); n != 4 {
+			t.Errorf("%d lines of metrics, want 4: %q", n, b.String())
+		}
+		if n := lines(func(b *bytes.Buffer) error { return WriteMarkdown(b, j) }); n != 8 {
+			t.Errorf("%d lines of Markdown, want 8: %q", n, b.String())
+		}
+		if strings.Contains(b.String(), "<script") || strings.Count(b.String(), "-->") != 1 {
+			t.Errorf("HTML in %q", b.String())
+		}
+	})
+}

@@ -65,7 +65,7 @@ generate: build ## docs that are made from the code
 	$(GO) generate ./...
 
 proofs: agent ## the long simulations: coverage, false alarms, power
-	TARE_PROOFS=1 $(GO) test -count=1 -timeout=60m -v -run 'Coverage|Power|FalseAlarms' ./internal/analysis/... ./internal/report ./internal/run
+	TARE_PROOFS=1 $(GO) test -count=1 -timeout=60m -v -run 'Coverage|Power|FalseAlarms' ./internal/analysis/... ./internal/report/... ./internal/run
 
 bench: build ## tare's own cost beside a bare loop, as ratios from one run
 	scripts/with-engines $(GO) test -run '^$$' -bench . -benchmem -benchtime=100x -timeout=30m ./...

@@ -106,7 +106,7 @@ func (t *table) percentileColumns(name string) [][][]float64 {
 		}
 		for p, share := range ps {
 			if (1-share)*float64(h.Count()) >= beyond-1e-6 {
-				columns[p][s.Trial.Cell][block] = h.Percentile(share)
+				columns[p][s.Trial.Cell][block] = h.Percentile(100 * share)
 			}
 		}
 	}

@@ -6,12 +6,16 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/report"
+	"github.com/tare-bench/tare/internal/report/bencher"
 	"github.com/tare-bench/tare/internal/report/csv"
 	"github.com/tare-bench/tare/internal/report/figure"
 	"github.com/tare-bench/tare/internal/report/gobench"
 	"github.com/tare-bench/tare/internal/report/html"
+	"github.com/tare-bench/tare/internal/report/hyperfine"
 	"github.com/tare-bench/tare/internal/report/json"
 	"github.com/tare-bench/tare/internal/report/markdown"
+	"github.com/tare-bench/tare/internal/report/openmetrics"
+	"github.com/tare-bench/tare/internal/report/otlp"
 	"github.com/tare-bench/tare/internal/report/text"
 	"github.com/tare-bench/tare/internal/store/record"
 )
@@ -26,18 +30,22 @@ type Style struct {
 // A Format is a way to write a report.
 type Format struct {
 	Name   string
-	Doc    string // what it is, for people
-	Silent bool   // it has no place for warnings
+	Silent bool // it has no place for warnings
 	Write  func(w io.Writer, d *report.Document, s Style) error
 }
 
 // Formats lists every format of reports. The first is for people at a terminal.
 func Formats() []Format {
 	return []Format{
-		{"text", "print the report as text", false, writeText},
-		{"json", "print results and errors as JSON", false, withoutStyle(json.Write)},
-		{"csv", "print the report as CSV, one row for each cell and metric", true, withoutStyle(csv.Write)},
-		{"markdown", "print the report as Markdown", false, withoutStyle(markdown.Write)},
+		{"text", false, writeText},
+		{"json", false, withoutStyle(json.Write)},
+		{"csv", true, withoutStyle(csv.Write)},
+		{"markdown", false, withoutStyle(markdown.Write)},
+		{"html", false, withoutStyle(html.Write)},
+		{"openmetrics", true, withoutStyle(openmetrics.Write)},
+		{"otlp", true, withoutStyle(otlp.Write)},
+		{"hyperfine", true, withoutStyle(hyperfine.Write)},
+		{"bencher", true, withoutStyle(bencher.Write)},
 	}
 }
 
@@ -82,7 +90,6 @@ type Export struct {
 func Exports() []Export {
 	return []Export{
 		{"record", "is JSON lines, which can be imported again (see docs/format.md)", record.WriteEvents},
-		{"json", "is the same as one JSON document", record.WriteDocument},
 		{"gobench", "is the input of benchstat", collected(gobench.Write)},
 	}
 }

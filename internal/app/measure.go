@@ -46,7 +46,7 @@ func (a *App) Measure(ctx context.Context, s bench.Store, p *Planned, o Options)
 	header := a.header(ctx, p, machine)
 	others := a.othersUnderWay(dir.id)
 	beside := disturbers(others)
-	header.Warnings = slices.Concat(header.Warnings, notes, beside)
+	header.Warnings = slices.Concat(header.Warnings, planted(&p.Plan), notes, beside)
 	header.Name = o.Name
 	w, err := begin(ctx, s, p, &header, dir.path, o)
 	if err != nil {

@@ -25,8 +25,8 @@ func flagGroups() []manual.Group {
 			Title: "Statistics",
 			Flags: []string{"precision", "smallest", "primary", "no-control", "seed", "syscalls", "interleave"},
 		},
-		{Title: "Judgement", Flags: []string{"strict", "plant", "junit", "gitlab", "github"}},
-		{Title: "Output", Flags: []string{"all", "details", "format", "csv", "markdown", "html", "yaml", "output", "name", "label"}},
+		{Title: "Judgement", Flags: []string{"strict", "plant", "junit", "markdown", "gitlab", "github"}},
+		{Title: "Output", Flags: []string{"all", "format", "html", "yaml", "output", "name", "label"}},
 		{Title: "Other machines", Flags: []string{"remote", "token-file"}},
 		{Title: "Short forms of --param", Flags: []string{"count", "pings", "size", "tool"}},
 	}

@@ -113,7 +113,7 @@ func (a *invocation) gate(ctx context.Context, cmd *cobra.Command, args []string
 	planned := map[string]bool{}
 	for _, group := range flagGroups() {
 		for _, name := range group.Flags {
-			planned[name] = name != "smallest" && group.Title != "Output"
+			planned[name] = name != "smallest" && group.Title != "Output" && group.Title != "Judgement"
 		}
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -251,7 +251,7 @@ func (a *invocation) judge(ctx context.Context, s bench.Store, r *bench.Run, mar
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return gateError(j, app.FailedTrials(r) > 0)
+	return gateError(j, j.Failed > 0)
 }
 
 // annotate writes what GitHub's Actions show: annotations to stdout, and the step's summary to the

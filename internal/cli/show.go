@@ -20,7 +20,6 @@ import (
 func (a *invocation) showCommand() *cobra.Command {
 	var format formatOptions
 	var trials, applied, plot bool
-	var as string
 	cmd := &cobra.Command{
 		Use:   "show [RUN]",
 		Short: "Show the report of a stored run",
@@ -29,18 +28,13 @@ beginning or end of one, a name, or "last", which is the default.
 
 --trials lists every trial. --applied shows the settings that the engines
 really applied to the containers of each cell. --plot draws the values and
-changes. --as bucketbench prints the two
-tables of that program: rates by number of threads, and times by command. --as
-ab prints ApacheBench's summary for each cell of an http run.`,
+changes of the primary metrics.`,
 		Args: atMostOne("a run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := format.check(a.global.JSON); err != nil {
+			if err := a.checkFormat(format); err != nil {
 				return err
 			}
 			if err := exclusiveLists(format, trials, applied, plot); err != nil {
-				return err
-			}
-			if err := checkForm(as, a.global.JSON || format.any() || trials || applied); err != nil {
 				return err
 			}
 			return a.withRuns(cmd.Context(), func(s bench.Store) error {
@@ -56,8 +50,6 @@ ab prints ApacheBench's summary for each cell of an http run.`,
 				switch {
 				case err != nil:
 					return err
-				case as != "":
-					return a.showAs(as, r)
 				case applied:
 					return a.showApplied(r)
 				case plot:
@@ -68,15 +60,11 @@ ab prints ApacheBench's summary for each cell of an http run.`,
 			})
 		},
 	}
-	format.addFlags(cmd.Flags())
+	format.addFlags(cmd)
 	cmd.Flags().BoolVar(&trials, "trials", false, "list every trial with its outcome")
 	cmd.Flags().BoolVar(&applied, "applied", false, "show the settings that were applied in each cell")
 	cmd.Flags().BoolVar(&plot, "plot", false, "draw the values and changes of each primary metric")
-	cmd.Flags().StringVar(&as, "as", "",
-		"print the run in the form of another `program`: bucketbench (throughput runs) or ab (http runs)")
 	cmd.ValidArgsFunction = a.completeRuns
-	names, _, _ := forms()
-	completeFlag(cmd, "as", completeFixed(names...))
 	return cmd
 }
 
@@ -92,9 +80,9 @@ func exclusiveLists(format formatOptions, trials, applied, plot bool) error {
 	switch {
 	case len(views) > 1:
 		return &usageError{errors.New(sentenceList(views) + " cannot be combined"), "use one, then the other"}
-	case len(views) > 0 && format.any():
+	case len(views) > 0 && format.name != "" && format.name != "json":
 		return &usageError{
-			errors.New(views[0] + " cannot be combined with " + sentenceList(formatFlags())),
+			fmt.Errorf("%s has no --format %s", views[0], format.name),
 			"for output that programs read, use --json",
 		}
 	}
@@ -182,7 +170,7 @@ and tell the sides apart with a label:
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := format.check(a.global.JSON); err != nil {
+			if err := a.checkFormat(format); err != nil {
 				return err
 			}
 			if _, err := grouping(by); err != nil {
@@ -197,7 +185,7 @@ and tell the sides apart with a label:
 			})
 		},
 	}
-	format.addFlags(cmd.Flags())
+	format.addFlags(cmd)
 	cmd.Flags().StringVar(&by, "by", "auto", "how to `group` runs: auto, host, run or label:KEY")
 	cmd.ValidArgsFunction = a.completeRuns
 	completeFlag(cmd, "by", a.completeGrouping)

@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/analysis"
@@ -118,8 +120,8 @@ func screenGrid(m *Metric, names []string) Table {
 		c := &m.Conditions[i]
 		t.Groups[0].Lines = append(t.Groups[0].Lines, screenRow(plain.Line(c.Condition), c, names))
 	}
-	if m.Summary != nil {
-		t.Groups[0].Lines = append(t.Groups[0].Lines, screenRow("all together", m.Summary, names))
+	if row := screenRow("all together", cmp.Or(m.Summary, &Condition{}), names); strings.Join(row.Cells[1:], "") != "" {
+		t.Groups[0].Lines = append(t.Groups[0].Lines, row)
 	}
 	return t
 }

@@ -20,10 +20,10 @@ const (
 // by which a workflow finds the comment of an earlier run again.
 func WriteMarkdown(w io.Writer, j *Judgement) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "<!-- tare gate %s -->\n", strings.ReplaceAll(plain.Line(j.Experiment), "--", "––"))
+	fmt.Fprintf(&b, "<!-- tare gate %s -->\n", comment(j.Experiment))
 	fmt.Fprintf(&b, "**tare gate %s**: %s\n\n", markdown(j.Experiment), markdown(j.summary()))
 	b.WriteString("| | comparison | found | margin | power |\n| --- | --- | --- | --- | --- |\n")
-	end := fmt.Sprintf("\nRun `%s` on %s, %d blocks, seed %d.\n", code(j.Run), markdown(j.Host), j.Blocks, j.Seed)
+	end := fmt.Sprintf("\nRun %s on %s, %d blocks, seed %d.\n", markdown(j.Run), markdown(j.Host), j.Blocks, j.Seed)
 	for i := range j.Checks {
 		c := &j.Checks[i]
 		row := fmt.Sprintf("| %s | %s against %s | %s | %s | %s |\n", c.State.label(), markdown(c.name()),
@@ -60,8 +60,10 @@ func markdown(s string) string {
 	return strings.ReplaceAll(b.String(), "://", `:\//`)
 }
 
-// code keeps text inside a code span.
-func code(s string) string { return strings.ReplaceAll(plain.Line(s), "`", "'") }
+// comment keeps text inside a comment of HTML.
+func comment(s string) string {
+	return strings.NewReplacer("--", "––", "<", "‹", ">", "›").Replace(plain.Line(s))
+}
 
 // WriteAnnotations writes commands of GitHub's Actions, which show a line for each comparison that
 // did not pass.

@@ -22,6 +22,7 @@ const (
 	HelperMemory = "memory.helpers"
 	DaemonMemory = "memory.daemons"
 	HostMemory   = "memory.host"
+	EachStart    = "start.each"
 	Containers   = "containers"
 	FirstStart   = "start.first"
 	LastStart    = "start.last"
@@ -68,6 +69,8 @@ func (workload) Metrics() []bench.Metric {
 		m(Containers, "containers", "1", bench.Higher, bench.Detail, "How many containers ran at the end."),
 		m(FirstStart, "start of the first", "s", bench.Lower, bench.Detail, "Create and start of the first container."),
 		m(LastStart, "start of the last", "s", bench.Lower, bench.Detail, "Create and start of the last container."),
+		m(EachStart, "start of each", "s", bench.Lower, bench.Detail,
+			"Create and start of a container: the median; the series has each one, in order."),
 		m(FillTime, "start of all", "s", bench.Lower, bench.Detail, "Create and start of all containers, summed."),
 		m(StartCPU, "CPU time of the engine per start", "s", bench.Lower, bench.Detail,
 			"CPU time of daemons and shims, with the children that they waited for, from before the first to "+

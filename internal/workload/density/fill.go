@@ -29,6 +29,9 @@ type fill struct {
 	made      []bench.Container // to be removed
 	residents []resident        // that are running
 	noted     bool
+
+	starts []float64 // seconds that the n-th container took to create and start
+	shares []float64 // bytes of the host that each of n containers took, after the n-th
 }
 
 // A resident is a container that was started and has not ended.
@@ -54,14 +57,12 @@ func (f *fill) start(ctx context.Context, before usageSnapshot) error {
 		if err := f.startNext(ctx); err != nil {
 			return f.endFull(ctx, err)
 		}
-		if f.memory == 0 {
-			continue
-		}
 		now, err := available()
 		if err != nil {
 			return err
 		}
-		if before.available-now >= f.memory {
+		f.shares = append(f.shares, float64(before.available-now)/float64(max(len(f.residents), 1)))
+		if f.memory > 0 && before.available-now >= f.memory {
 			return nil
 		}
 	}
@@ -126,7 +127,9 @@ func (f *fill) startOne(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.residents = append(f.residents, resident{c, first, created.Duration() + started.Duration()})
+	took := created.Duration() + started.Duration()
+	f.residents = append(f.residents, resident{c, first, took})
+	f.starts = append(f.starts, took.Seconds())
 	return nil
 }
 

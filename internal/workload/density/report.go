@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"syscall"
 	"time"
 
@@ -72,6 +73,9 @@ func (f *fill) record(before, full usageSnapshot) {
 		all += r.took
 	}
 	f.meter.Record(FillTime, all.Seconds())
+	f.meter.Record(EachStart, slices.Sorted(slices.Values(f.starts))[len(f.starts)/2])
+	f.meter.Series(EachStart, f.starts)
+	f.meter.Series(HostMemory, f.shares)
 }
 
 // sleep waits.

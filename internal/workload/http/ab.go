@@ -17,7 +17,7 @@ func ab() *tool {
 		Program: supervise.Program{Name: "ab", Package: "package apache2-utils"},
 		unknown: []string{"rate", "ramp", "objective", "percentile", "warmup", "repeat", "http2"},
 		argv:    askAB,
-		parse:   func(output []byte, _ toolRequest) (*load.Report, error) { return parseAB(output) },
+		parse:   parseAB,
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"maps"
 	"path"
 	"strconv"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
@@ -91,8 +92,8 @@ func (workload) Params() []bench.Param {
 			"a time on each connection; without tls by prior knowledge"},
 		{Name: "pin", Default: "yes", Valid: bench.OneOf("yes", "no"), Doc: "yes: client and server run on " +
 			"separate CPUs if there are two; an image's own server is kept there by its container"},
-		{Name: "tool", Default: "", Valid: bench.OneOf(append([]string{""}, toolNames()...)...), Doc: "ab, wrk or " +
-			"oha: use this program of the host instead of tare's own client"},
+		{Name: "tool", Default: "", Valid: bench.OneOf(append([]string{""}, toolNames()...)...), Doc: "ab or wrk: use " +
+			"this program of the host instead of tare's own client"},
 	}
 }
 
@@ -166,6 +167,8 @@ func (w workload) Check(_ context.Context, t bench.Task) error {
 func (w workload) CheckParams(params map[string]string) error {
 	tool, share := toolOf(params), isShare(params)
 	switch {
+	case tool == nil && params["tool"] != "": // of a stored run that is to be resumed
+		return fmt.Errorf("tool %.40q: tare knows only %s", params["tool"], strings.Join(toolNames(), " and "))
 	case tool != nil && share:
 		return errors.New(
 			"only tare's own client can measure the capacity of the cells: leave tool out, or give a rate in " +

@@ -15,12 +15,12 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// A tool is a program of the host that replaces tare's own client.
+// A tool is a program of the host that replaces tare's own client. It has a closed loop.
 type tool struct {
 	supervise.Program
 	unknown []string // options of the workload that it does not have
 	argv    func(o toolRequest) []string
-	parse   func(output []byte, o toolRequest) (*load.Report, error)
+	parse   func(output []byte) (*load.Report, error)
 }
 
 // A toolRequest is the task of a tool.
@@ -46,10 +46,7 @@ func (q toolRequest) seconds(name string) string {
 
 func (q toolRequest) keepAlive() bool { return q.params["keepalive"] == "yes" }
 
-// isOpen reports whether the loop is open: requests are sent when they are due.
-func (q toolRequest) isOpen() bool { return q.params["rate"] != "0" }
-
-func tools() []*tool { return []*tool{ab(), wrk(), oha()} }
+func tools() []*tool { return []*tool{ab(), wrk()} }
 
 func toolNames() []string {
 	var names []string
@@ -84,12 +81,12 @@ func (v *loadRun) askWith(ctx context.Context, t *tool) (*load.Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.Name, err)
 	}
-	return t.read(output, q)
+	return t.read(output)
 }
 
 // read turns the output of a tool into a report.
-func (t *tool) read(output []byte, q toolRequest) (*load.Report, error) {
-	r, err := t.parse(output, q)
+func (t *tool) read(output []byte) (*load.Report, error) {
+	r, err := t.parse(output)
 	if err != nil {
 		return nil, err
 	}
@@ -104,9 +101,7 @@ func (t *tool) read(output []byte, q toolRequest) (*load.Report, error) {
 	if r.Values[Failed] > 0 {
 		r.Notes = append(r.Notes, http.NoteFailed)
 	}
-	if !q.isOpen() {
-		r.Notes = append(r.Notes, http.NoteClosedLoop)
-	}
+	r.Notes = append(r.Notes, http.NoteClosedLoop)
 	r.Facts["sent"] = strconv.FormatFloat(r.Values[Requests], 'f', -1, 64)
 	r.Facts["span"] = strconv.FormatFloat(r.Values[Elapsed], 'f', -1, 64)
 	return r, nil

@@ -43,9 +43,6 @@ func TestAsk(t *testing.T) {
 		{ab(), []string{"time", "1500ms", "keepalive", "no"}, "-q -r -c 16 -s 5 -e /dev/stdout -t 2 -n 20000000 http://127.0.0.1:8080/document"},
 		{wrk(), nil, "--latency -t 2 -c 16 -d 2s --timeout 5s http://127.0.0.1:8080/document"},
 		{wrk(), []string{"connections", "1", "keepalive", "no"}, "--latency -t 1 -c 1 -d 2s --timeout 5s -H Connection: close http://127.0.0.1:8080/document"},
-		{oha(), []string{"rate", "100", "keepalive", "no"}, "--no-tui --output-format json -c 16 -t 5s --redirect 0 -z 2s " +
-			"-q 100 --latency-correction --disable-keepalive http://127.0.0.1:8080/document"},
-		{oha(), []string{"requests", "7"}, "--no-tui --output-format json -c 16 -t 5s --redirect 0 -n 7 http://127.0.0.1:8080/document"},
 	} {
 		if got := strings.Join(test.tool.argv(questionOf(test.given...)), " "); got != test.want {
 			t.Errorf("%s %v:\n%s, want\n%s", test.tool.Name, test.given, got, test.want)
@@ -70,21 +67,6 @@ func TestParse(t *testing.T) {
 			Time + ".mean": 0.0019, Time + ".sd": 0.00397, Time + ".max": 0.03736,
 			Time + ".p50": 0.000701, Time + ".p90": 0.00375, Time + ".p99": 0.02443,
 		}},
-		"oha-1.9.json": {oha(), map[string]float64{
-			Rate: 77470 / 2.0012836, "http.transfer": 77475000 / 2.0012836, Elapsed: 2.0012836, Bytes: 77475000, Document: 1000,
-			Requests: 77477, Failed: 7, Failed + ".status": 5,
-			Time + ".mean": 0.000412, Time + ".min": 0.000081, Time + ".max": 0.004321,
-			Time + ".p50": 0.0004, Time + ".p90": 0.0006, Time + ".p99": 0.0009, Time + ".p99.9": 0.0021,
-			"http.connect.mean": 0.00021, "http.connect.min": 0.0001, "http.connect.max": 0.0005,
-		}},
-		// Every second answer has status 503.
-		"oha-1.16.json": {oha(), map[string]float64{
-			Rate: 150 / 3.271712591, "http.transfer": 15750 / 3.271712591, Elapsed: 3.271712591, Bytes: 15750, Document: 52,
-			Requests: 300, Failed: 150, Failed + ".status": 150,
-			Time + ".mean": 0.04355373176666668, Time + ".min": 0.002875236, Time + ".max": 0.048045537,
-			Time + ".p50": 0.043977647, Time + ".p90": 0.044153754,
-			"http.connect.mean": 0.00020733425, "http.connect.min": 0.000110987, "http.connect.max": 0.000341888,
-		}},
 		// ab counts the same answers as failed and as bad ones.
 		"ab-2.3-half.txt": {ab(), map[string]float64{
 			Rate: 500 / 1.211, "http.transfer": 173000 / 1.211, Elapsed: 1.211, Bytes: 173000, Document: 100,
@@ -94,7 +76,7 @@ func TestParse(t *testing.T) {
 			Time + ".p90": 0.002517, Time + ".p99": 0.004811,
 		}},
 	} {
-		r, err := test.tool.read(read(t, name), questionOf())
+		r, err := test.tool.read(read(t, name))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -108,7 +90,7 @@ func TestParse(t *testing.T) {
 // Answers with a bad status are no good ones, whatever a tool calls them.
 func TestNotOneGoodAnswer(t *testing.T) {
 	for name, tool := range map[string]*tool{"ab-2.3-status.txt": ab(), "wrk-4.1-status.txt": wrk()} {
-		if _, err := tool.read(read(t, name), questionOf()); err == nil ||
+		if _, err := tool.read(read(t, name)); err == nil ||
 			!strings.Contains(err.Error(), "got a good answer") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -122,7 +104,7 @@ func TestForeignOutput(t *testing.T) {
 			"": "perhaps tare does not know this version", "all is well\n": "perhaps tare does not know this version",
 			"{}": "perhaps tare does not know this version", "null": "perhaps tare does not know this version",
 		} {
-			if _, err := tool.read([]byte(text), questionOf()); err == nil || !strings.Contains(err.Error(), says) {
+			if _, err := tool.read([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
 				t.Errorf("%s %q: %v does not say %q", tool.Name, text, err, says)
 			}
 		}
@@ -146,7 +128,7 @@ func FuzzTools(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, output []byte) {
 		for _, tool := range tools() {
-			r, err := tool.read(output, questionOf())
+			r, err := tool.read(output)
 			if err != nil {
 				continue
 			}
@@ -164,7 +146,7 @@ func FuzzTools(f *testing.F) {
 
 // An option that a tool does not know is refused, and not passed over.
 func TestUnknownOptions(t *testing.T) {
-	for tool, given := range map[*tool][]string{ab(): {"rate", "100"}, wrk(): {"requests", "5"}, oha(): {"ramp", "yes"}} {
+	for tool, given := range map[*tool][]string{ab(): {"rate", "100"}, wrk(): {"requests", "5"}} {
 		if err := (workload{}).CheckParams(questionOf("tool", tool.Name).params); err != nil {
 			t.Errorf("%s with its defaults: %v", tool.Name, err)
 		}
@@ -172,5 +154,9 @@ func TestUnknownOptions(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tool.Name+" does not know "+given[0]) {
 			t.Errorf("%s with %s: %v", tool.Name, given[0], err)
 		}
+	}
+	err := workload{}.CheckParams(questionOf("tool", "siege").params)
+	if err == nil || err.Error() != `tool "siege": tare knows only ab and wrk` {
+		t.Errorf("a tool that there is not: %v", err)
 	}
 }

@@ -17,7 +17,7 @@ func wrk() *tool {
 		Program: supervise.Program{Name: "wrk", Package: "package wrk"},
 		unknown: []string{"requests", "rate", "ramp", "objective", "percentile", "warmup", "repeat", "http2"},
 		argv:    askWrk,
-		parse:   func(output []byte, _ toolRequest) (*load.Report, error) { return parseWrk(output) },
+		parse:   parseWrk,
 	}
 }
 

@@ -64,7 +64,6 @@ type Export struct {
 func Exports() []Export {
 	return []Export{
 		{"record", "is JSON lines, which can be imported again (see docs/format.md)", record.WriteEvents},
-		{"json", "is the same as one JSON document", record.WriteDocument},
 		{"gobench", "is the input of benchstat", collected(gobench.Write)},
 	}
 }

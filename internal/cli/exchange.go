@@ -211,18 +211,11 @@ func (a *invocation) importFile(ctx context.Context, s bench.Store, name string,
 	} else {
 		name = "stdin"
 	}
-	r := bufio.NewReader(in)
-	begin, _ := r.Peek(len(documentStart) * 2) // what is wrong with it, reading will say
-	stored, err := app.Import(ctx, s, r)
+	stored, err := app.Import(ctx, s, in)
 	*all = append(*all, stored...)
 	var broken *record.Error
 	var faults *record.Faults
 	switch {
-	case errors.As(err, &broken) && isDocument(begin):
-		return &hintError{
-			fmt.Errorf("%s: this is a document of 'tare export -f json', which cannot be imported", name),
-			"export the run with -f record and import that file",
-		}
 	case errors.As(err, &faults):
 		return &hintError{
 			fmt.Errorf("%s: %w", name, err),
@@ -235,14 +228,6 @@ func (a *invocation) importFile(ctx context.Context, s bench.Store, name string,
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
-}
-
-// documentStart is how a run as one document begins, blanks left out.
-const documentStart = `{"tare":"run",`
-
-// isDocument reports whether a file begins like one.
-func isDocument(begin []byte) bool {
-	return strings.HasPrefix(strings.Join(strings.Fields(string(begin)), ""), documentStart)
 }
 
 func (a *invocation) printImported(all []app.ImportedRun) error {

@@ -122,7 +122,7 @@ func writeTrialsJSON(w io.Writer, events iter.Seq2[record.Event, error]) error {
 			}
 		}
 	}
-	return list.Close("\n")
+	return list.Close()
 }
 
 func shownTrialOf(h *bench.Header, s *bench.Sample) shownTrial {

@@ -75,30 +75,29 @@ func write(w io.Writer, v any, before, prefix, indent, after string) error {
 }
 
 // A List writes a JSON list as WriteJSON would, but element by element, so that nobody
-// holds all of it. The lines around it begin with Indent.
+// holds all of it.
 type List struct {
-	W      io.Writer
-	Indent string
-	n      int
+	W io.Writer
+	n int
 }
 
 // Add writes the next element.
 func (l *List) Add(v any) error {
-	before, indent := ",\n", l.Indent+"  "
+	before := ",\n"
 	if l.n == 0 {
 		before = "[\n"
 	}
 	l.n++
-	return write(l.W, v, before+indent, indent, "  ", "")
+	return write(l.W, v, before+"  ", "  ", "  ", "")
 }
 
-// Close writes the list's end, and what comes after it.
-func (l *List) Close(after string) error {
-	end := "\n" + l.Indent + "]"
+// Close writes the list's end.
+func (l *List) Close() error {
+	end := "\n]\n"
 	if l.n == 0 {
-		end = "[]"
+		end = "[]\n"
 	}
-	_, err := io.WriteString(l.W, end+after)
+	_, err := io.WriteString(l.W, end)
 	return err
 }
 

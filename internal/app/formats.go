@@ -24,18 +24,17 @@ type Style struct {
 // A Format is a way to write a report.
 type Format struct {
 	Name   string
-	Doc    string // what it is, for people
-	Silent bool   // it has no place for warnings
+	Silent bool // it has no place for warnings
 	Write  func(w io.Writer, d *report.Document, s Style) error
 }
 
 // Formats lists every format of reports. The first is for people at a terminal.
 func Formats() []Format {
 	return []Format{
-		{"text", "print the report as text", false, writeText},
-		{"json", "print results and errors as JSON", false, withoutStyle(json.Write)},
-		{"csv", "print the report as CSV, one row for each cell and metric", true, withoutStyle(csv.Write)},
-		{"markdown", "print the report as Markdown", false, withoutStyle(markdown.Write)},
+		{"text", false, writeText},
+		{"json", false, withoutStyle(json.Write)},
+		{"csv", true, withoutStyle(csv.Write)},
+		{"markdown", false, withoutStyle(markdown.Write)},
 	}
 }
 

@@ -24,7 +24,7 @@ func flagGroups() []manual.Group {
 			Title: "Statistics",
 			Flags: []string{"precision", "smallest", "primary", "no-control", "seed", "syscalls", "interleave"},
 		},
-		{Title: "Output", Flags: []string{"all", "details", "format", "csv", "markdown", "yaml", "output", "name", "label"}},
+		{Title: "Output", Flags: []string{"all", "format", "yaml", "output", "name", "label"}},
 		{Title: "Other machines", Flags: []string{"remote", "token-file"}},
 		{Title: "Short forms of --param", Flags: []string{"count", "pings", "size", "tool"}},
 	}

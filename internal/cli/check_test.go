@@ -70,7 +70,7 @@ func TestDamageIsTold(t *testing.T) {
 	}
 	p.must(t, "import", p.write(t, "damaged.jsonl", p.tare(t, "export", "b").stdout), "--store",
 		filepath.Join(p.dir, "other.db"))
-	for _, format := range [][]string{nil, {"--csv"}, {"--json"}, {"--markdown"}} {
+	for _, format := range [][]string{nil, {"--format", "csv"}, {"--json"}, {"--format", "markdown"}} {
 		if result := p.must(t, append([]string{"show", "b"}, format...)...); !strings.Contains(result.stdout+
 			result.stderr, "damaged") {
 			t.Errorf("show %v says nothing of it:\n%s", format, result.stdout)

@@ -24,7 +24,7 @@ func TestRunUnderWay(t *testing.T) {
 	if result := p.must(t, "list", "--json"); !strings.Contains(result.stdout, `"status": "running"`) {
 		t.Errorf("list --json:\n%s", result.stdout)
 	}
-	for _, format := range []string{"--color=never", "--json", "--markdown"} {
+	for _, format := range []string{"--color=never", "--json", "--format=markdown"} {
 		result := p.must(t, "show", "mine", format)
 		wrong := strings.Contains(result.stdout, "tare resume") || strings.Contains(result.stdout, "not finished")
 		if wrong || !strings.Contains(result.stdout, "running") {

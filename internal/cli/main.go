@@ -181,7 +181,7 @@ To begin with:
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			// A mistake in how to show a result must not come to light after the measurement.
 			_, err := a.color()
-			return errors.Join(err, outputNamed(cmd), chooseFormat(cmd), a.checkLoudness())
+			return errors.Join(err, outputNamed(cmd), a.checkLoudness())
 		},
 	}
 	root.SetIn(a.stdin)
@@ -207,10 +207,17 @@ To begin with:
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
 	root.SetHelpCommand(helpCommand())
 	addCompletion(root)
-	addFormat(root)
 	addCompletions(root)
 	arrange(root)
 	return root
+}
+
+// checkLoudness refuses to be quiet and verbose at once.
+func (a *invocation) checkLoudness() error {
+	if a.global.Quiet && a.global.Verbose {
+		return &usageError{errors.New("--quiet and --verbose contradict each other"), "choose one of them"}
+	}
+	return nil
 }
 
 // unknownCommand refuses unknown commands.

@@ -2,77 +2,67 @@ package cli
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/experiment"
 	"github.com/tare-bench/tare/internal/report"
 )
 
 // formatOptions say how a report is written.
 type formatOptions struct {
-	chosen map[string]*bool // by the format's name: those that have a flag of their own
-	all    bool             // that is known
+	name string // empty = text, or JSON where --json asks for it
+	all  bool   // that is known
 }
 
-// formats are those that have a flag of their own. Text is the default, and --json is a
-// flag of every command.
-func formats() []app.Format {
-	return slices.DeleteFunc(app.Formats(), func(f app.Format) bool { return f.Name == "text" || f.Name == "json" })
-}
-
-// formatFlags are their flags.
-func formatFlags() (all []string) {
-	for _, f := range formats() {
-		all = append(all, "--"+f.Name)
+// formatNames are the formats of reports.
+func formatNames() (all []string) {
+	for _, f := range app.Formats() {
+		all = append(all, f.Name)
 	}
 	return all
 }
 
-func (o *formatOptions) addFlags(f *pflag.FlagSet) {
-	o.chosen = map[string]*bool{}
-	for _, format := range formats() {
-		o.chosen[format.Name] = f.Bool(format.Name, false, format.Doc)
-	}
-	f.BoolVar(&o.all, "all", false, "show all metrics, intervals, percentiles and warnings")
+func (o *formatOptions) addFlags(cmd *cobra.Command) {
+	all := formatNames()
+	cmd.Flags().StringVar(&o.name, "format", "",
+		fmt.Sprintf("`name` of the report's format: %s (default %s)", sentenceList(all), all[0]))
+	cmd.Flags().BoolVar(&o.all, "all", false, "show all metrics, intervals, percentiles and warnings")
+	completeFlag(cmd, "format", completeFixed(all...))
 }
 
-// any reports whether one of these flags is set.
-func (o *formatOptions) any() bool {
-	return slices.ContainsFunc(formats(), func(f app.Format) bool { return *o.chosen[f.Name] })
-}
-
-// check refuses two formats at once.
-func (o *formatOptions) check(asJSON bool) error {
-	n := 0
-	if asJSON {
-		n++
-	}
-	for _, on := range o.chosen {
-		if *on {
-			n++
+// checkFormat refuses formats that there are not, and two at once. The format json is the same as --json.
+func (a *invocation) checkFormat(o formatOptions) error {
+	all := formatNames()
+	if o.name != "" && !slices.Contains(all, o.name) {
+		hint := "the formats are " + sentenceList(all)
+		if near, ok := experiment.Nearest(o.name, all); ok {
+			hint = fmt.Sprintf("did you mean %s? %s", near, hint)
 		}
+		return &usageError{fmt.Errorf("invalid value %q for --format", o.name), hint}
 	}
-	if n > 1 {
-		all := append([]string{"--json"}, formatFlags()...)
-		return &usageError{errors.New("more than one format"), "choose one of " + sentenceList(all)}
+	asJSON := o.name == "json"
+	if a.global.JSON && o.name != "" && !asJSON {
+		return &usageError{fmt.Errorf("--format %s and --json are two formats", o.name), "choose one of them"}
 	}
+	a.global.JSON = a.global.JSON || asJSON
 	return nil
 }
 
 // format is the one that was asked for.
-func (o *formatOptions) format(asJSON bool) app.Format {
+func (a *invocation) format(o formatOptions) app.Format {
+	name := o.name
+	if a.global.JSON {
+		name = "json"
+	}
 	all := app.Formats()
-	i := slices.IndexFunc(all, func(f app.Format) bool {
-		on := o.chosen[f.Name]
-		return asJSON && f.Name == "json" || on != nil && *on
-	})
-	return all[max(i, 0)]
+	return all[max(slices.IndexFunc(all, func(f app.Format) bool { return f.Name == name }), 0)]
 }
 
 // report analyses a stored run and writes what it says to stdout.
@@ -86,7 +76,7 @@ func (a *invocation) report(r *bench.Run, o formatOptions, short report.Short, t
 	}
 	d := report.New(result, short)
 	d.Trailer = trailer
-	if n := damagedTrials(r); n > 0 && o.format(a.global.JSON).Silent {
+	if n := damagedTrials(r); n > 0 && a.format(o).Silent {
 		a.notice("run %s: damaged trials, counted as failed: %d; 'tare check' lists them", r.Header.ID, n)
 	}
 	return a.render(d, o)
@@ -113,7 +103,7 @@ func (a *invocation) render(d *report.Document, o formatOptions) error {
 		return err
 	}
 	style := app.Style{Color: color, Width: a.width(), All: o.all}
-	return o.format(a.global.JSON).Write(a.stdout, d, style)
+	return a.format(o).Write(a.stdout, d, style)
 }
 
 // storedHint says where a run was saved. What can be done with it, the report says.

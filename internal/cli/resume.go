@@ -28,7 +28,7 @@ length.`,
   tare resume last --budget 5m`,
 		Args: atMostOne("a run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := format.check(a.global.JSON); err != nil {
+			if err := a.checkFormat(format); err != nil {
 				return err
 			}
 			extends, err := more.read(cmd.Flags())
@@ -44,7 +44,7 @@ length.`,
 		},
 	}
 	more.addFlags(cmd.Flags())
-	format.addFlags(cmd.Flags())
+	format.addFlags(cmd)
 	a.addTokenFlag(cmd.Flags())
 	cmd.ValidArgsFunction = a.completeRuns
 	return cmd

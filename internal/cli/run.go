@@ -60,7 +60,7 @@ The exit code is 3 if some trials failed; 'tare --help' lists all exit codes.`,
 	}
 	o.addFlags(cmd.Flags())
 	a.addTokenFlag(cmd.Flags())
-	format.addFlags(cmd.Flags())
+	format.addFlags(cmd)
 	cmd.Flags().StringVar(&runName, "name", "", "a `name` for the run, which every command takes in place of its ID")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "also write records to `file` during the run; - prints them "+
 		"instead of the report")
@@ -87,7 +87,7 @@ type runOptions struct {
 
 // run plans, measures and reports.
 func (a *invocation) run(ctx context.Context, name string, o planOptions, format formatOptions, keep runOptions) error {
-	if err := format.check(a.global.JSON); err != nil {
+	if err := a.checkFormat(format); err != nil {
 		return err
 	}
 	t, err := a.newApp()

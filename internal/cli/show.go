@@ -30,7 +30,7 @@ beginning or end of one, a name, or "last", which is the default.
 really applied to the containers of each cell.`,
 		Args: atMostOne("a run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := format.check(a.global.JSON); err != nil {
+			if err := a.checkFormat(format); err != nil {
 				return err
 			}
 			if err := exclusiveLists(format, trials, applied); err != nil {
@@ -57,7 +57,7 @@ really applied to the containers of each cell.`,
 			})
 		},
 	}
-	format.addFlags(cmd.Flags())
+	format.addFlags(cmd)
 	cmd.Flags().BoolVar(&trials, "trials", false, "list every trial with its outcome")
 	cmd.Flags().BoolVar(&applied, "applied", false, "show the settings that were applied in each cell")
 	cmd.ValidArgsFunction = a.completeRuns
@@ -69,9 +69,9 @@ func exclusiveLists(format formatOptions, trials, applied bool) error {
 	switch {
 	case trials && applied:
 		return &usageError{errors.New("--trials and --applied cannot be combined"), "use one, then the other"}
-	case (trials || applied) && format.any():
+	case (trials || applied) && format.name != "" && format.name != "json":
 		return &usageError{
-			errors.New("--trials and --applied cannot be combined with " + sentenceList(formatFlags())),
+			errors.New("--trials and --applied have no --format " + format.name),
 			"for output that programs read, use --json",
 		}
 	}
@@ -147,7 +147,7 @@ and tell the sides apart with a label:
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := format.check(a.global.JSON); err != nil {
+			if err := a.checkFormat(format); err != nil {
 				return err
 			}
 			if _, err := grouping(by); err != nil {
@@ -158,7 +158,7 @@ and tell the sides apart with a label:
 			})
 		},
 	}
-	format.addFlags(cmd.Flags())
+	format.addFlags(cmd)
 	cmd.Flags().StringVar(&by, "by", "auto", "how to `group` runs: auto, host, run or label:KEY")
 	cmd.ValidArgsFunction = a.completeRuns
 	completeFlag(cmd, "by", a.completeGrouping)

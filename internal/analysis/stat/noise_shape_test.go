@@ -1,4 +1,4 @@
-package simulate_test
+package stat_test
 
 import (
 	"math"
@@ -9,11 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tare-bench/tare/internal/analysis/stat"
-	"github.com/tare-bench/tare/internal/analysis/stat/simulate"
 )
 
 func TestSameSeedSameSeries(t *testing.T) {
-	for _, noise := range simulate.All() {
+	for _, noise := range All() {
 		a, b := noise.Series(seeded(1), 50), noise.Series(seeded(1), 50)
 		if !slices.Equal(a, b) {
 			t.Errorf("%s: one seed gave two series", noise.Name)
@@ -33,7 +32,7 @@ func TestNoiseIsWhatItSays(t *testing.T) {
 		"contaminated":   {1.06, 0, 0.0345},
 		"autocorrelated": {1, 0.7, 0.00006},
 	}
-	for _, noise := range simulate.All() {
+	for _, noise := range All() {
 		want, ok := tests[noise.Name]
 		if !ok {
 			continue // drifting: see below
@@ -60,18 +59,18 @@ func TestNoiseIsWhatItSays(t *testing.T) {
 }
 
 func TestDriftingMovesByFour(t *testing.T) {
-	x := simulate.Drifting().Series(seeded(1), 100_000)
+	x := Drifting().Series(seeded(1), 100_000)
 	first, last := stat.Median(x[:5000]), stat.Median(x[95_000:])
 	if moved := math.Abs(last - first); math.Abs(moved-0.95*4) > 0.1 {
 		t.Errorf("from the first to the last twentieth it moved by %.2f, want 3.8", moved)
 	}
-	if one := simulate.Drifting().Series(seeded(1), 1); len(one) != 1 || math.IsNaN(one[0]) {
+	if one := Drifting().Series(seeded(1), 1); len(one) != 1 || math.IsNaN(one[0]) {
 		t.Errorf("a series of one: %v", one)
 	}
 }
 
 func TestOrders(t *testing.T) {
-	o := simulate.RandomBlocks(seeded(1), 4, 100)
+	o := RandomBlocks(seeded(1), 4, 100)
 	orders := map[[4]int]bool{}
 	for block := range slices.Chunk(o, 4) {
 		orders[[4]int(block)] = true
@@ -82,13 +81,13 @@ func TestOrders(t *testing.T) {
 	if len(orders) < 20 {
 		t.Errorf("%d different orders in 100 blocks, want nearly all 24", len(orders))
 	}
-	if got := simulate.OneAfterAnother(2, 3); !slices.Equal(got, simulate.Order{0, 0, 0, 1, 1, 1}) {
+	if got := OneAfterAnother(2, 3); !slices.Equal(got, Order{0, 0, 0, 1, 1, 1}) {
 		t.Errorf("OneAfterAnother(2, 3) = %v", got)
 	}
 }
 
 func TestMeasure(t *testing.T) {
-	o := simulate.Order{1, 0, 0, 1}
+	o := Order{1, 0, 0, 1}
 	got := o.Measure([]float64{1, 2, 3, 4}, []float64{10, 20})
 	if d := cmp.Diff([][]float64{{12, 13}, {21, 24}}, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)

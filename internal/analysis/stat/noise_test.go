@@ -1,7 +1,13 @@
-// Package simulate makes noise of known shape and lays trials over it, so that
-// what the statistics promise can be checked against a truth that is known:
-// how often an interval covers it, how often nothing is taken for something,
-// and how often something is found.
+package stat_test
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// What the statistics promise is checked against a truth that is known: how often an
+// interval covers it, how often nothing is taken for something, and how often something
+// is found.
 //
 // Noise is a series in time: one disturbance for each trial in the order of
 // execution. A value is the effect of the trial's cell plus the disturbance,
@@ -9,16 +15,8 @@
 // standard deviation of the quiet machine, so an effect of 0.5 is one of half
 // of it, and a caller that wants percentages multiplies.
 //
-//	order := simulate.RandomBlocks(r, cells, blocks)
+//	order := RandomBlocks(r, cells, blocks)
 //	values := order.Measure(noise.Series(r, len(order)), effects)
-//
-// The package is for tests and proofs; nothing in the product imports it.
-package simulate
-
-import (
-	"math"
-	"math/rand/v2"
-)
 
 // A Noise is what disturbs trials that run one after the other. All of them are
 // symmetric about 0.

@@ -1,4 +1,4 @@
-package simulate_test
+package stat_test
 
 import (
 	"encoding/json"
@@ -13,14 +13,13 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/tare-bench/tare/internal/analysis/stat"
-	"github.com/tare-bench/tare/internal/analysis/stat/simulate"
 )
 
 // These tests prove what the product says of its numbers, by simulation with
 // fixed seeds. With TARE_PROOFS=1 they repeat each experiment 20,000 times
 // and print their tables; without, often enough to notice a mistake.
 //
-//	TARE_PROOFS=1 go test -v ./internal/analysis/stat/simulate
+//	TARE_PROOFS=1 go test -v ./internal/analysis/stat
 
 // proofs reports whether the long form was asked for.
 func proofs() bool { return os.Getenv("TARE_PROOFS") == "1" }
@@ -114,11 +113,11 @@ func (tb *table) log(t *testing.T) {
 // A coverageProof runs try for every noise and number of blocks.
 type coverageProof struct {
 	title  string
-	noises []simulate.Noise
+	noises []Noise
 	// claimed is false where the interval is known not to hold, and the table
 	// is printed as a warning.
 	claimed bool
-	try     func(r *rand.Rand, noise simulate.Noise, n int) (i stat.Interval, truth float64)
+	try     func(r *rand.Rand, noise Noise, n int) (i stat.Interval, truth float64)
 }
 
 func (p coverageProof) run(t *testing.T) {
@@ -144,7 +143,7 @@ func (p coverageProof) run(t *testing.T) {
 	tb.log(t)
 }
 
-func (p coverageProof) measure(r *rand.Rand, noise simulate.Noise, n int) *coverage {
+func (p coverageProof) measure(r *rand.Rand, noise Noise, n int) *coverage {
 	var c coverage
 	for range repetitions() {
 		c.add(p.try(r, noise, n))
@@ -153,9 +152,9 @@ func (p coverageProof) measure(r *rand.Rand, noise simulate.Noise, n int) *cover
 }
 
 // filter returns the noises whose Independent is as given.
-func filter(independent bool) []simulate.Noise {
-	var some []simulate.Noise
-	for _, noise := range simulate.All() {
+func filter(independent bool) []Noise {
+	var some []Noise
+	for _, noise := range All() {
 		if noise.Independent == independent {
 			some = append(some, noise)
 		}
@@ -164,8 +163,8 @@ func filter(independent bool) []simulate.Noise {
 }
 
 // block runs n blocks of a baseline, a cell with the effect, and two others.
-func block(r *rand.Rand, noise simulate.Noise, n int) (baseline, cell []float64) {
-	order := simulate.RandomBlocks(r, 4, n)
+func block(r *rand.Rand, noise Noise, n int) (baseline, cell []float64) {
+	order := RandomBlocks(r, 4, n)
 	values := order.Measure(noise.Series(r, len(order)), []float64{0, effect, 0, 0})
 	return values[0], values[1]
 }
@@ -176,17 +175,17 @@ func block(r *rand.Rand, noise simulate.Noise, n int) (baseline, cell []float64)
 // correlation in time too. This is the claim of the design.
 func TestPairedCoverage(t *testing.T) {
 	coverageProof{
-		"Paired, signed-rank, random blocks", simulate.All(), true,
-		func(r *rand.Rand, noise simulate.Noise, n int) (stat.Interval, float64) {
+		"Paired, signed-rank, random blocks", All(), true,
+		func(r *rand.Rand, noise Noise, n int) (stat.Interval, float64) {
 			baseline, cell := block(r, noise, n)
-			return stat.SignedRank(simulate.Differences(cell, baseline), confidence).Interval, effect
+			return stat.SignedRank(Differences(cell, baseline), confidence).Interval, effect
 		},
 	}.run(t)
 }
 
 func TestUnpairedCoverage(t *testing.T) {
-	try := func(r *rand.Rand, noise simulate.Noise, n int) (stat.Interval, float64) {
-		order := simulate.OneAfterAnother(2, n)
+	try := func(r *rand.Rand, noise Noise, n int) (stat.Interval, float64) {
+		order := OneAfterAnother(2, n)
 		values := order.Measure(noise.Series(r, len(order)), []float64{0, effect})
 		return stat.RankSum(values[1], values[0], confidence).Interval, effect
 	}
@@ -195,7 +194,7 @@ func TestUnpairedCoverage(t *testing.T) {
 }
 
 func TestMedianCoverage(t *testing.T) {
-	try := func(r *rand.Rand, noise simulate.Noise, n int) (stat.Interval, float64) {
+	try := func(r *rand.Rand, noise Noise, n int) (stat.Interval, float64) {
 		i, _ := stat.MedianInterval(noise.Series(r, n), confidence)
 		return i, 0
 	}
@@ -212,14 +211,14 @@ func TestCoverageWhenStoppingOnPrecision(t *testing.T) {
 		title:  "Paired, stopped on precision between 10 and 60 blocks",
 		header: []any{"noise", "half-width asked for", "coverage", "median blocks"},
 	}
-	for seed, noise := range simulate.All() {
+	for seed, noise := range All() {
 		for _, target := range []float64{1, 0.6} {
 			r := seeded(uint64(seed))
 			var c coverage
 			var stops []float64
 			for range repetitions() / 5 {
 				baseline, cell := block(r, noise, last)
-				d := simulate.Differences(cell, baseline)
+				d := Differences(cell, baseline)
 				i, n := stopOnPrecision(d, first, inARow, target)
 				stops = append(stops, float64(n))
 				c.add(i, effect)
@@ -257,7 +256,7 @@ type tPower struct {
 
 func textbookPower(t *testing.T, n int, sd float64) float64 {
 	t.Helper()
-	b, err := os.ReadFile("../testdata/reference.json")
+	b, err := os.ReadFile("testdata/reference.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,14 +264,14 @@ func textbookPower(t *testing.T, n int, sd float64) float64 {
 		Powers []tPower `json:"paired_t_power"`
 	}
 	if err := json.Unmarshal(b, &reference); err != nil {
-		t.Fatalf("../testdata/reference.json: %v", err)
+		t.Fatalf("testdata/reference.json: %v", err)
 	}
 	for _, p := range reference.Powers {
 		if p.N == n && p.SD == sd {
 			return p.Power
 		}
 	}
-	t.Fatalf("../testdata/reference.json has no power for n=%d sd=%v", n, sd)
+	t.Fatalf("testdata/reference.json has no power for n=%d sd=%v", n, sd)
 	return 0
 }
 
@@ -289,12 +288,12 @@ func TestPower(t *testing.T) {
 	for _, run := range runs {
 		tb.header = append(tb.header, fmt.Sprintf("n=%d sd=%v", run.n, run.sd))
 	}
-	for seed, noise := range simulate.All() {
+	for seed, noise := range All() {
 		row := []any{noise.Name}
 		for _, run := range runs {
 			fewer := run.n * 95 / 100
 			found, byT := power(noise, uint64(seed), run.n, fewer, math.Log(1.05)/(run.sd/math.Sqrt2))
-			if noise.Name == simulate.Normal().Name {
+			if noise.Name == Normal().Name {
 				textbook := textbookPower(t, fewer, run.sd)
 				if math.Abs(byT-textbook) > 4*standardError(textbook, repetitions()) {
 					t.Errorf("n=%d: the t-test finds %.3f, the textbook says %.3f: the simulation is wrong", fewer, byT, textbook)
@@ -313,12 +312,12 @@ func TestPower(t *testing.T) {
 
 // power returns how often a shift is found in n random blocks by the
 // signed-rank test, and in the first few of them by the paired t-test.
-func power(noise simulate.Noise, seed uint64, n, fewer int, shift float64) (found, byT float64) {
+func power(noise Noise, seed uint64, n, fewer int, shift float64) (found, byT float64) {
 	r := seeded(seed)
 	for range repetitions() {
-		order := simulate.RandomBlocks(r, 2, n)
+		order := RandomBlocks(r, 2, n)
 		values := order.Measure(noise.Series(r, len(order)), []float64{0, shift})
-		d := simulate.Differences(values[1], values[0])
+		d := Differences(values[1], values[0])
 		if stat.SignedRank(d, confidence).P <= 1-confidence {
 			found++
 		}
@@ -339,7 +338,7 @@ func TestFalseAlarms(t *testing.T) {
 			"noise", "random blocks, signed-rank, Holm", "one after the other, Welch, Holm", "the same without Holm",
 		},
 	}
-	for seed, noise := range simulate.All() {
+	for seed, noise := range All() {
 		r := seeded(uint64(seed))
 		runs := repetitions() / 2
 		var ours, welch, bare float64
@@ -373,19 +372,19 @@ const (
 	blocks  = 20
 )
 
-func ourTests(r *rand.Rand, noise simulate.Noise) (p []float64) {
-	order := simulate.RandomBlocks(r, cells, blocks)
+func ourTests(r *rand.Rand, noise Noise) (p []float64) {
+	order := RandomBlocks(r, cells, blocks)
 	for range metrics {
 		values := order.Measure(noise.Series(r, len(order)), make([]float64, cells))
 		for _, cell := range values[1:] {
-			p = append(p, stat.SignedRank(simulate.Differences(cell, values[0]), confidence).P)
+			p = append(p, stat.SignedRank(Differences(cell, values[0]), confidence).P)
 		}
 	}
 	return p
 }
 
-func oldTests(r *rand.Rand, noise simulate.Noise) (p []float64) {
-	order := simulate.OneAfterAnother(cells, blocks)
+func oldTests(r *rand.Rand, noise Noise) (p []float64) {
+	order := OneAfterAnother(cells, blocks)
 	for range metrics {
 		values := order.Measure(noise.Series(r, len(order)), make([]float64, cells))
 		for _, cell := range values[1:] {

@@ -67,7 +67,7 @@ func (c *contrastBuilder) warn() {
 	for _, t := range c.tables {
 		switch {
 		case c.running(t):
-			c.add(CodeRunning, "run "+t.run.Header.ID+" is under way", "wait until it has ended: what it says can change", "")
+			c.add(CodeRunning, "run "+t.run.Header.ID+" is under way, so nothing is claimed", "wait until it has ended", "")
 		case t.run.End == nil:
 			c.add(CodeIncomplete, "run "+t.run.Header.ID+" was not finished", "finish it: tare resume "+t.run.Header.ID, "")
 		}

@@ -123,7 +123,7 @@ func Compare(runs []*bench.Run, opt CompareOptions) (*Contrast, error) {
 	c.adjustAndDecide()
 	c.warn()
 	c.Trust.Level = High
-	c.Trust.lower(doubtsAcross(), c.Warnings, func(string) bool { return false })
+	c.Trust.lower(doubtsAcross(), c.Warnings, func(string) string { return "" })
 	return c.Contrast, nil
 }
 
@@ -345,8 +345,12 @@ func distances(x []float64, scale bench.Scale) ([]float64, bool) {
 }
 
 // adjustAndDecide adjusts the p-values and gives the verdicts. Values and their in-run
-// comparisons are one family, because the report shows both.
+// comparisons are one family, because the report shows both. Nothing is claimed while one of the
+// runs is under way, not even of the others: its values adjust the whole family.
 func (c *contrastBuilder) adjustAndDecide() {
+	underWay := slices.ContainsFunc(c.Groups, func(g Group) bool {
+		return slices.ContainsFunc(g.Runs, func(m Member) bool { return m.Running })
+	})
 	for _, role := range []bench.Role{bench.Primary, bench.Detail} {
 		var family []*Comparison
 		c.eachComparison(role, func(_ *ContrastMetric, _ *ContrastRow, _, v *Values) {
@@ -357,6 +361,9 @@ func (c *contrastBuilder) adjustAndDecide() {
 			v.Comparison.Verdict = TooFewRuns
 			if v.Comparison.HasInterval {
 				v.Comparison.Verdict = v.Comparison.decide(m.Metric.Better, v.Comparison.inside(r.Smallest), alpha).unless(r.Noisy)
+			}
+			if underWay {
+				v.Comparison.Verdict = v.Comparison.Verdict.withoutClaim()
 			}
 		})
 	}

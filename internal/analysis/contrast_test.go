@@ -216,6 +216,37 @@ func TestCompareHosts(t *testing.T) {
 	}
 }
 
+// Nothing is claimed while one of the compared runs is under way; afterwards the same runs differ,
+// or are the same.
+func TestCompareRunningClaimsNothing(t *testing.T) {
+	runs := alternatingRuns(8, 0.2)
+	runs[5].End = nil
+	for _, running := range []bool{false, true} {
+		c, err := analysis.Compare(runs, analysis.CompareOptions{
+			Smallest: 0.1, Running: func(h *bench.Header) bool { return running && h.ID == runs[5].Header.ID },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range c.Metrics[0].Rows {
+			want, wantIn := analysis.Worse, analysis.Same
+			if running {
+				want, wantIn = analysis.Unclear, analysis.Unclear
+			}
+			s := r.Sides[1]
+			if s.Comparison.Verdict != want || !s.Comparison.HasInterval {
+				t.Errorf("under way: %v, %s: %+v, want %q with an interval", running, r.Cell, s.Comparison, want)
+			}
+			if in := s.InRun.Comparison; r.Baseline != "" && in.Verdict != wantIn {
+				t.Errorf("under way: %v, %s in its runs: %+v, want %q", running, r.Cell, in, wantIn)
+			}
+		}
+		if got := slices.Contains(contrastCodes(c), analysis.CodeRunning); got != running {
+			t.Errorf("under way: %v, warnings %v", running, contrastCodes(c))
+		}
+	}
+}
+
 // Runs that did not take turns differ by the hour as well.
 func TestCompareTurns(t *testing.T) {
 	for _, tt := range []struct {

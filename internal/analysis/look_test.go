@@ -119,6 +119,9 @@ func TestRunningClaimsNothing(t *testing.T) {
 				t.Errorf("under way: %v, %s: %+v, want %q with an interval", running, cell.Name, c, want)
 			}
 		}
+		if doubted := slices.Contains(r.Trust.Codes, analysis.CodeRunning); doubted != running {
+			t.Errorf("under way: %v, trust: %+v", running, r.Trust)
+		}
 		if none := len(r.Reasons) == 0; none != running {
 			t.Errorf("under way: %v, reasons: %+v", running, r.Reasons)
 		}

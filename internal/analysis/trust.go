@@ -50,6 +50,7 @@ func doubts() []doubt {
 		{bench.NoteDamaged, Low, "stored trials are damaged"},
 		{CodeFailed, Medium, "some trials failed"},
 		{CodePartFailed, Medium, "some parts failed"},
+		{CodeRunning, Medium, "the run is under way"},
 		{CodeIncomplete, Medium, "the run was not finished"},
 		{CodeSteal, Medium, "other virtual machines took CPU time"},
 		{CodeOtherRun, Medium, "another run was under way"},
@@ -78,16 +79,33 @@ func doubtsAcross() []doubt {
 	}
 }
 
-// lower takes what the warnings say against a run. An excused doubt is of medium weight.
-func (t *Trust) lower(all []doubt, warnings []bench.Warning, excused func(code string) bool) {
+// partly words a doubt that concerns a part of a run, while the others have enough; empty if it
+// always concerns all of it.
+func partly(code string) string {
+	switch code {
+	case CodeNoBaseline:
+		return "a baseline always failed"
+	case CodeFewSamples:
+		return "some cells have too few values"
+	case CodeFewPairs:
+		return "some comparisons have too few blocks"
+	default:
+		return ""
+	}
+}
+
+// lower takes what the warnings say against a run. A doubt for which excuse has other words is of
+// medium weight.
+func (t *Trust) lower(all []doubt, warnings []bench.Warning, excuse func(code string) string) {
 	for _, d := range all {
 		if !slices.ContainsFunc(warnings, func(w bench.Warning) bool { return w.Code == d.code }) {
 			continue
 		}
-		t.Codes, t.Why = append(t.Codes, d.code), cmp.Or(t.Why, d.words)
+		excused := excuse(d.code)
+		t.Codes, t.Why = append(t.Codes, d.code), cmp.Or(t.Why, excused, d.words)
 		switch {
 		case t.Level != High && t.Level != Medium:
-		case d.level == Low && !excused(d.code):
+		case d.level == Low && excused == "":
 			t.Level = Low
 		default:
 			t.Level = Medium
@@ -118,9 +136,11 @@ func trust(r *Result, work []*measure) Trust {
 	case !compared:
 		t.Level = NoClaim
 	}
-	t.lower(doubts(), r.Warnings, func(code string) bool { // others have enough
-		few := code == CodeNoBaseline || code == CodeFewSamples || code == CodeFewPairs
-		return few && t.Needed > 0 && t.Pairs >= t.Needed
+	t.lower(doubts(), r.Warnings, func(code string) string {
+		if t.Needed == 0 || t.Pairs < t.Needed {
+			return ""
+		}
+		return partly(code)
 	})
 	return t
 }

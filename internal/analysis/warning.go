@@ -183,8 +183,8 @@ func (w *warner) incomplete() {
 			most = fmt.Sprintf(" of at most %d", w.Header.Plan.MaxBlocks)
 		}
 		if w.Running {
-			w.add(CodeRunning, "the run is under way: it has "+unit.FormatCount(w.Blocks, "block")+most,
-				"wait until it has ended: what it says can change", "")
+			w.add(CodeRunning, "the run is under way, so nothing is claimed: it has "+unit.FormatCount(w.Blocks, "block")+most,
+				"wait until it has ended", "")
 			return
 		}
 		w.add(CodeIncomplete, "the run was not finished: it has "+unit.FormatCount(w.Blocks, "block")+most,

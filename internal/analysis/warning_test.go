@@ -567,6 +567,31 @@ func TestNoBaseline(t *testing.T) {
 	}
 }
 
+// Where only a part of a run has too little, its trust says so, and is not as low as if all had.
+func TestTrustOfAPart(t *testing.T) {
+	for _, tt := range []struct {
+		from int // trials of one cell fail from this block on
+		all  bool
+		want analysis.TrustLevel
+		why  string
+	}{
+		{3, false, analysis.Medium, "some cells have too few values"},
+		{3, true, analysis.Low, "too few blocks for any interval"},
+		{30, false, analysis.High, ""},
+	} {
+		run := analysistest.Run(steadyRun(30))
+		for i := range run.Samples {
+			if s := &run.Samples[i]; s.Trial.Block >= tt.from && (tt.all || s.Trial.Cell == 1) {
+				s.Outcome, s.Values, s.Operation, s.Reason = bench.Failed, nil, "start", "no such device"
+			}
+		}
+		if got := analyze(t, run).Trust; got.Level != tt.want || got.Why != tt.why {
+			t.Errorf("failures from block %d, of all cells: %v: trust %s: %q, want %s: %q",
+				tt.from, tt.all, got.Level, got.Why, tt.want, tt.why)
+		}
+	}
+}
+
 // TestFewSamplesHint checks that as many blocks are advised as a difference takes, not
 // as few as an interval does.
 func TestFewSamplesHint(t *testing.T) {

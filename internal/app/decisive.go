@@ -39,7 +39,7 @@ func Undecidable(p bench.Plan, metrics []bench.Metric, block time.Duration) *ben
 		Code: analysis.CodeFewBlocks,
 		Text: fmt.Sprintf("%s: %s, but up to %s need up to %d",
 			can, what, unit.FormatCount(comparisons, "comparison"), need),
-		Hint: "use " + strings.TrimSpace(hint) + ", or compare less",
+		Hint: "use " + strings.TrimSpace(hint) + ", or compare fewer cells",
 	}
 }
 

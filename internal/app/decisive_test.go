@@ -26,20 +26,20 @@ func TestUndecidable(t *testing.T) {
 		{"enough", 9, 0, 0, "", ""},
 		{
 			"one block less", 8, 0, 0, "possibly too few blocks for any verdict: 8 blocks" + chance,
-			"use --blocks 9, or compare less",
+			"use --blocks 9, or compare fewer cells",
 		},
-		{"never", 5, 0, 0, "too few blocks for any verdict: 5 blocks" + chance, "use --blocks 9, or compare less"},
+		{"never", 5, 0, 0, "too few blocks for any verdict: 5 blocks" + chance, "use --blocks 9, or compare fewer cells"},
 		{"a budget of unknown worth", 500, 10 * time.Second, 0, "", ""},
 		{"enough budget", 500, 10 * time.Second, time.Second, "", ""},
 		{
 			"too small a budget", 500, 10 * time.Second, 2 * time.Second,
 			"too few blocks for any verdict: 4 blocks (of about 2s, in a budget of 10s)" + chance,
-			"use --budget 30s, or compare less",
+			"use --budget 30s, or compare fewer cells",
 		},
 		{
 			"one block always", 7, time.Second, time.Minute,
 			"too few blocks for any verdict: 1 block (of about 1m, in a budget of 1s)" + chance,
-			"use --blocks 9 --budget 11m, or compare less",
+			"use --blocks 9 --budget 11m, or compare fewer cells",
 		},
 	} {
 		plan := h.Plan

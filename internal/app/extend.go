@@ -108,8 +108,8 @@ func TooFewMore(s Session) *bench.Warning {
 	return &bench.Warning{
 		Code: analysis.CodeFewBlocks,
 		Text: fmt.Sprintf(
-			"look %d, at %s in all, may tell no difference from chance, however large: with up to %s it takes up to %d",
-			s.Look, unit.FormatCount(have, "block"), unit.FormatCount(comparisons, "comparison"), need,
+			"possibly too few blocks for any verdict: %s in all, but at look %d up to %s need up to %d",
+			unit.FormatCount(have, "block"), s.Look, unit.FormatCount(comparisons, "comparison"), need,
 		),
 		Hint: fmt.Sprintf("--blocks %d, or more time", need-done),
 	}

@@ -69,7 +69,8 @@ func (p *Planned) refusedCells(ctx context.Context, dir string) error {
 		}
 	}
 	for i, reason := range reasons {
-		reasons[i] = strings.Join(cells[reason], ", ") + ": " + reason
+		names := strings.Join(cells[reason], ", ") + ": "
+		reasons[i] = names + strings.TrimPrefix(reason, names) // the engine's name is often the cell's
 	}
 	text := what + strings.Join(reasons, "\n")
 	return &Problem{Kind: NothingPossible, Err: &unsupported{text}}

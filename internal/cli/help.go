@@ -10,7 +10,7 @@ import (
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
-		Short: "Help about any command",
+		Short: "Show the help of a command",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
 			if err != nil {
@@ -42,9 +42,14 @@ func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	i := slices.IndexFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == "completion" })
 	completion := root.Commands()[i]
+	completion.Short = "Print the script that completes tare's words in a shell"
+	completion.Long = `Completion prints a script for a shell. With it, pressing Tab completes commands,
+flags, engines, experiments, metrics and stored runs. 'make install' puts the
+scripts where bash, zsh and fish find them.`
 	completion.Args = unknownCommand
 	completion.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	for _, shell := range completion.Commands() {
 		shell.Args = noArgs
+		shell.Short = "Print the completion script of " + shell.Name()
 	}
 }

@@ -16,11 +16,13 @@ import (
 // "lifecycle".
 const shortName = 9
 
-// Columns of the list that are left out on a narrow terminal, the first ones first: those that
-// are left out at once, and those only where a shorter time and shorter names are not enough.
+// Columns of the list that give way on a narrow terminal, the first ones first: those that are
+// left out at once, those that are shortened, and those that are left out if that is not enough.
+// A run's name is shortened last of all.
 var (
-	optionalColumns = []string{"HOST", "CELLS", "LABELS"}
-	lastColumns     = []string{"TRIALS", "BEGAN"}
+	optionalColumns = []string{"HOST", "CELLS"}
+	shortColumns    = []string{"LABELS", "EXPERIMENT"}
+	lastColumns     = []string{"TRIALS", "LABELS"}
 )
 
 // writeList prints runs in as many columns as fit. Names and labels have columns if there
@@ -110,16 +112,14 @@ func dropColumns(rows [][]string, width int, shortenTimes func()) {
 	if excessWidth(rows, width) > 0 {
 		shortenTimes()
 	}
-	names, room := []string{"EXPERIMENT", "NAME"}, 0
-	for _, name := range names {
-		if at := slices.Index(rows[0], name); at >= 0 {
-			room += max(0, widths(rows)[at]-leastOf(name))
-		}
-	}
 	for _, name := range lastColumns {
-		if excessWidth(rows, width) > room {
+		if excessWidth(rows, width) > roomToShorten(rows, shortColumns) {
 			dropColumn(rows, name)
 		}
+	}
+	names := append(slices.Clone(shortColumns), "NAME")
+	if excessWidth(rows, width) > roomToShorten(rows, names) {
+		dropColumn(rows, "BEGAN")
 	}
 	for _, name := range names {
 		at, over := slices.Index(rows[0], name), excessWidth(rows, width)
@@ -131,6 +131,16 @@ func dropColumns(rows [][]string, width int, shortenTimes func()) {
 			row[at] = term.Shorten(row[at], most)
 		}
 	}
+}
+
+// roomToShorten is by how much rows can become narrower if columns are shortened.
+func roomToShorten(rows [][]string, columns []string) (room int) {
+	for _, name := range columns {
+		if at := slices.Index(rows[0], name); at >= 0 {
+			room += max(0, widths(rows)[at]-leastOf(name))
+		}
+	}
+	return room
 }
 
 // leastOf is how wide a column of names is, at least.

@@ -11,8 +11,8 @@ import (
 	"github.com/tare-bench/tare/internal/text/term"
 )
 
-// The list fits on a terminal of 80 columns with what matters most, however many
-// trials failed; elsewhere nothing is left out.
+// The list fits on a terminal of 80 columns with what matters most, however many trials failed and
+// with labels; elsewhere nothing is left out.
 func TestListFits(t *testing.T) {
 	began := time.Date(2026, 3, 14, 15, 9, 26, 0, time.Local)
 	runs := []listed{
@@ -36,7 +36,7 @@ func TestListFits(t *testing.T) {
 			}
 		}
 		for _, part := range []string{
-			runs[0].Short, "before", "4321", "12", "done: precise", "incomplete", "FAILED", "1 + 3 partly",
+			runs[0].Short, "before", "side=", "12", "done: precise", "incomplete", "FAILED", "1 + 3 partly",
 		} {
 			if !strings.Contains(text, part) {
 				t.Errorf("terminal %v: %q is missing:\n%s", tty, part, text)
@@ -52,6 +52,29 @@ func TestListFits(t *testing.T) {
 		if whole := strings.Contains(text, "a-host-with-a-name") && strings.Contains(text, "what-the-network-costs") &&
 			strings.Contains(text, "side=before"); whole == tty {
 			t.Errorf("terminal %v: all columns %v:\n%s", tty, whole, text)
+		}
+	}
+}
+
+// Labels are shown on a terminal of 80 columns, shortened if need be.
+func TestListShowsLabels(t *testing.T) {
+	began := time.Date(2026, 3, 14, 15, 9, 26, 0, time.Local)
+	for value, want := range map[string]string{
+		"before": "side=before", "x": "side=x", "a-value-that-has-no-end-at-all": "side=a-value-th…",
+	} {
+		run := listed{
+			Short: "qos6", Name: "before-upgrade", Experiment: "lifecycle", Host: "vm", Began: began, Samples: 44, Failed: 1,
+			Status: string(bench.StopBlocks), Labels: []bench.Label{{Key: "side", Value: value}}, all: 4,
+		}
+		var b bytes.Buffer
+		writeList(&b, []listed{run}, 80, began.Add(time.Hour))
+		for line := range strings.Lines(b.String()) {
+			if n := term.Width(strings.TrimRight(line, "\n")); n > 80 {
+				t.Errorf("%d columns: %q", n, line)
+			}
+		}
+		if text := b.String(); !strings.Contains(text, want+"\n") || !strings.Contains(text, "before-upgrade") {
+			t.Errorf("%q is missing:\n%s", want, text)
 		}
 	}
 }

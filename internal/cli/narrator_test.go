@@ -90,7 +90,7 @@ func TestNarrator(t *testing.T) {
 // A machine without earlier runs learns from the first block that a budget is too short.
 func TestBudgetTooShort(t *testing.T) {
 	const warning = "too few blocks for any verdict: 2 blocks (of about 20s, in a budget of 1m), " +
-		"but up to 2 comparisons need up to 7 → use --budget 2m50s, or compare less\n"
+		"but up to 2 comparisons need up to 7 → use --budget 2m50s, or compare fewer cells\n"
 	ok := []bench.Outcome{bench.OK, bench.OK, bench.OK, bench.OK}
 	for name, tt := range map[string]struct {
 		known    time.Duration
@@ -103,7 +103,7 @@ func TestBudgetTooShort(t *testing.T) {
 		"known before": {known: 20 * time.Second, budget: time.Minute, blocks: 100, outcomes: ok, want: warning},
 		"long enough":  {budget: time.Hour, blocks: 100, outcomes: ok},
 		"few blocks": {budget: time.Hour, blocks: 2, outcomes: ok, want: "too few blocks for any verdict: 2 blocks, " +
-			"but up to 2 comparisons need up to 7 → use --blocks 7, or compare less\n"},
+			"but up to 2 comparisons need up to 7 → use --blocks 7, or compare fewer cells\n"},
 		"a failure": {
 			budget: time.Minute, blocks: 100, want: warning,
 			outcomes: []bench.Outcome{bench.OK, bench.TimedOut, bench.OK, bench.OK},

@@ -30,8 +30,7 @@ takes that away. The name can be typed wherever a run is asked for.`, bench.MaxR
 			renames := cmd.Flags().Changed("name")
 			if len(args) == 0 || len(args) == 1 && !renames {
 				return &usageError{
-					fmt.Errorf("%s takes a run and a text, got %d arguments", cmd.CommandPath(), len(args)),
-					`tare note last "the text"`,
+					fmt.Errorf("%s needs a run and a text", cmd.CommandPath()), `write tare note last "the text"`,
 				}
 			}
 			return nil

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -247,6 +248,12 @@ func (a *invocation) experimentSource(name string) (file string, data []byte, er
 
 // noExperiment is the error of a name that is neither that of a built-in experiment nor of a file.
 func noExperiment(name string) error {
+	if slices.Contains(app.Names(app.Builtin()), name) {
+		return &usageError{
+			fmt.Errorf("unknown experiment %q", name),
+			fmt.Sprintf("%s is an engine: write engines with commas, such as --engine native,%s", name, name),
+		}
+	}
 	var known []string
 	for _, b := range experiment.Builtins() {
 		known = append(known, b.Name)

@@ -32,10 +32,10 @@ func (a *invocation) rmCommand() *cobra.Command {
 		Long: `Rm removes runs from the store, with everything that was measured: those that
 are named, or those that flags choose. If stdin and stderr are a terminal, it
 lists them and asks; otherwise it needs --yes. It does not remove a run that is
-under way. What a killed run left on the machine is removed by 'tare clean'.
+under way. 'tare clean' removes what a killed run left on the machine.
 
-The file shrinks by what was removed, unless a run is under way: copying the
-store would disturb the measurement. The next runs use that room then.
+The store's file becomes smaller by what was removed, unless a run is under way:
+copying the store would disturb that measurement.
 
 ` + filterDocs,
 		Example: `  tare rm 73eh before-upgrade

@@ -88,5 +88,15 @@ func (a *invocation) withStoreOr(ctx context.Context, mayMake bool, f func(bench
 	case err != nil:
 		return err
 	}
-	return errors.Join(f(s), s.Close())
+	return errors.Join(shortRuns(ctx, s, f(s)), s.Close())
+}
+
+// shortRuns has what an error advises name runs by the short forms of their IDs.
+func shortRuns(ctx context.Context, s bench.Store, err error) error {
+	for p := range app.Problems(err) {
+		if p.Run != "" {
+			return app.NewShortener(ctx, s).Shorten(ctx, err)
+		}
+	}
+	return err
 }

@@ -176,7 +176,7 @@ func (p *planner) isUnknownFactor(f factor) bool {
 	}
 	known := append(factorNames(), p.paramNames()...)
 	hint := suggest(f.name, "factors", known)
-	if _, near := Nearest(f.name, known); !near {
+	if _, near := Nearest(f.name, known); !near && f.at.Flag == "" {
 		hint += "; levels of your own factors are mappings: {name: NAME, …}"
 	}
 	p.Fail(f.at, fmt.Sprintf("unknown factor %s", yamldoc.Quote(f.name)), hint)
@@ -207,7 +207,7 @@ func (p *planner) checkOption(name string, s setting) {
 		known := append(keyNames(plainKeys(cellKeys())), p.paramNames()...)
 		p.Fail(s.name, fmt.Sprintf("unknown key %s", yamldoc.Quote(name)), suggest(name, "keys here", known))
 	case !ok:
-		hint := suggest(name, "its options", p.paramNames())
+		hint := suggestListed(name, "its options", p.paramNames(), "tare params "+p.workload.Name())
 		if len(p.workload.Params()) == 0 {
 			hint = "it has no options"
 		}

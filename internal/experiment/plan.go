@@ -155,7 +155,7 @@ func (p *planner) checkMetrics() {
 	check := func(name string, at yamldoc.Place) {
 		if !slices.Contains(metrics, name) {
 			p.Fail(at, fmt.Sprintf("workload %q has no metric %s", p.workload.Name(), yamldoc.Quote(name)),
-				suggest(name, "its metrics", metrics))
+				suggestListed(name, "its metrics", metrics, "tare metrics "+p.workload.Name()))
 		}
 	}
 	for i, m := range p.file.primary {

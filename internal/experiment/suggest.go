@@ -5,20 +5,32 @@ import (
 	"strings"
 )
 
+// mostKnown is how many known words an error lists.
+const mostKnown = 30
+
 // suggest says what an unknown word may have meant: the nearest known one or, if none
 // is near, all of them after their kind, such as "engines: runc, crun".
 func suggest(word string, what string, known []string) string {
 	if best, ok := Nearest(word, known); ok {
 		return fmt.Sprintf("did you mean %q?", best)
 	}
-	const most = 30
 	if len(known) == 0 {
 		return ""
 	}
-	if len(known) > most {
-		return fmt.Sprintf("%s: %s and %d more", what, strings.Join(known[:most], ", "), len(known)-most)
+	if len(known) > mostKnown {
+		return fmt.Sprintf("%s: %s and %d more", what, strings.Join(known[:mostKnown], ", "), len(known)-mostKnown)
 	}
 	return fmt.Sprintf("%s: %s", what, strings.Join(known, ", "))
+}
+
+// suggestListed is suggest for words of which there may be too many, with the command that lists
+// all of them.
+func suggestListed(word, what string, known []string, command string) string {
+	hint := suggest(word, what, known)
+	if _, near := Nearest(word, known); !near && len(known) > mostKnown {
+		hint += fmt.Sprintf("; '%s' lists all", command)
+	}
+	return hint
 }
 
 // Nearest returns the known word within a third of the word's length in

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 
@@ -75,7 +74,7 @@ func (m *Metric) finding(base, r *Row, in scale) Finding {
 	case analysis.Verdict(e.Verdict) == analysis.Unreliable:
 		return Finding{Unknown, "unknown (control differs)", Uncertain}
 	case e.Low == nil || e.High == nil:
-		return Finding{Unknown, fmt.Sprintf("%s (%d/%d blocks)", in.text(r.Median), e.Pairs, analysis.MinPairs), Uncertain}
+		return Finding{Unknown, in.text(r.Median) + " (" + unit.FormatCount(e.Pairs, "block") + ")", Uncertain}
 	case e.Scale == bench.Difference:
 		return m.amount(e, in)
 	default:

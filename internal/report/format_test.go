@@ -8,7 +8,9 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -160,8 +162,46 @@ func TestCSVIsRead(t *testing.T) {
 	}
 }
 
-// TestNoNumberIsLost checks that what text rounds is whole in the JSON.
+// TestNoNumberIsLost checks that the JSON has every number of the first screen: the findings as
+// they are shown, with what they are made of, and those of the title, of trust and of the steps.
 func TestNoNumberIsLost(t *testing.T) {
+	number := regexp.MustCompile(`[0-9]+([.,][0-9]+)*`)
+	for _, s := range states() {
+		if s.name == "hostile" {
+			continue // it has numbers only in escaped texts
+		}
+		d := s.document(t)
+		var b bytes.Buffer
+		if err := reportjson.Write(&b, d); err != nil {
+			t.Fatal(err)
+		}
+		var content any
+		if err := json.Unmarshal(b.Bytes(), &content); err != nil {
+			t.Fatal(err)
+		}
+		texts, numbers := map[string]bool{}, map[string]bool{}
+		leaves(content, texts, numbers)
+		numbers[fmt.Sprint(len(d.Warned))], numbers[fmt.Sprint(len(d.Warned)-1)] = true, true // their list is there
+		for _, table := range d.Screen.Tables {
+			for _, g := range table.Groups {
+				for _, row := range g.Lines {
+					for _, cell := range row.Cells[1:] {
+						if cell != "" && !texts[cell] {
+							t.Errorf("%s: no finding of the JSON is %q", s.name, cell)
+						}
+					}
+				}
+			}
+		}
+		all := strings.Join(slices.Sorted(maps.Keys(texts)), "\n")
+		for _, said := range []string{d.Screen.Title, d.Screen.Trust} {
+			for _, n := range number.FindAllString(said, -1) {
+				if !numbers[n] && !strings.Contains(all, n) {
+					t.Errorf("%s: the JSON lacks the %s of %q", s.name, n, said)
+				}
+			}
+		}
+	}
 	d := states()[0].document(t)
 	var b bytes.Buffer
 	if err := reportjson.Write(&b, d); err != nil {
@@ -170,6 +210,24 @@ func TestNoNumberIsLost(t *testing.T) {
 	for _, r := range d.Metrics[0].Conditions[0].Rows {
 		if want := fmt.Sprintf(`"median": %v`, *r.Median); !strings.Contains(b.String(), want) {
 			t.Errorf("%s is missing", want)
+		}
+	}
+}
+
+// leaves collects the texts and the numbers of a JSON value.
+func leaves(v any, texts, numbers map[string]bool) {
+	switch v := v.(type) {
+	case string:
+		texts[v] = true
+	case float64:
+		numbers[fmt.Sprint(v)] = true
+	case []any:
+		for _, x := range v {
+			leaves(x, texts, numbers)
+		}
+	case map[string]any:
+		for _, x := range v {
+			leaves(x, texts, numbers)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode"
@@ -158,6 +159,44 @@ func TestFits(t *testing.T) {
 				if n := utf8.RuneCount(line) - 1 + wide; n > width {
 					t.Errorf("%s at %d columns: %d columns in %q", s.name, width, n, line)
 				}
+			}
+		}
+	}
+}
+
+// TestOneScreen checks that the default run with four cells fits a terminal of 80 columns and 24
+// lines, and that no report advises more than two commands.
+func TestOneScreen(t *testing.T) {
+	for _, s := range states() {
+		d := s.document(t)
+		if len(d.Next) > 2 {
+			t.Errorf("%s advises %d commands: %+v", s.name, len(d.Next), d.Next)
+		}
+		if s.name != "quick" {
+			continue
+		}
+		var b bytes.Buffer
+		if err := text.Write(&b, d, text.Options{Width: 80}); err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.Count(b.Bytes(), []byte("\n")); n >= 24 { // one is the prompt's
+			t.Errorf("%d lines:\n%s", n, b.String())
+		}
+	}
+}
+
+// TestUnitsStay checks that no finding is folded between a number and its unit.
+func TestUnitsStay(t *testing.T) {
+	apart := regexp.MustCompile(`(?m)^ .* (%|ms|µs|s|KiB|MiB|GiB/s|k/s|/s)( |$)`)
+	number := regexp.MustCompile(`[0-9]( (%|ms|µs|s|KiB|MiB|GiB/s|k/s|/s))`)
+	for _, s := range states() {
+		for width := 40; width <= 80; width += 5 {
+			var b bytes.Buffer
+			if err := text.WriteFindings(&b, s.document(t), text.Options{Width: width}); err != nil {
+				t.Fatal(err)
+			}
+			if line := apart.FindString(number.ReplaceAllString(b.String(), "0")); line != "" {
+				t.Errorf("%s at %d columns: a unit without its number in %q", s.name, width, line)
 			}
 		}
 	}

@@ -214,7 +214,8 @@ func (d *Document) nextSteps(run *Run, primary []Metric, imported bool, short Sh
 		if d.Trust.Pairs < d.Trust.Needed {
 			// A quarter more, since later blocks can take longer.
 			blocks = (d.Trust.Extended - d.Trust.Pairs) * 5 / 4
-			gives = fmt.Sprintf("makes verdicts possible, from %d blocks on", d.Trust.Extended)
+			gives = fmt.Sprintf("makes verdicts possible: look %d needs %s", run.Looks+1,
+				unit.FormatCount(d.Trust.Extended, "block"))
 		}
 		budget := analysis.BudgetFor(blocks, wall/time.Duration(run.Blocks))
 		steps = append(steps, Step{"tare resume " + id + " --budget " + budget, gives})

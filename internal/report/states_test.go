@@ -58,6 +58,8 @@ func states() []state {
 		{name: "all-failed", runs: single(allFailed)},
 		{name: "empty", runs: single(empty)},
 		{name: "hostile", runs: single(hostile)},
+		{name: "quick", runs: single(quick)},
+		{name: "ten-cells", runs: single(tenCells)},
 		{name: "hundred-cells", runs: single(hundredCells), huge: true},
 		{name: "two-runs", runs: twoRuns},
 		{name: "hosts", runs: hosts},
@@ -565,6 +567,54 @@ func hostile() *bench.Run {
 	run.Samples[7].Notes = []string{attack}
 	fail(&run.Samples[3], bench.Outcome(attack), attack, attack)
 	return run
+}
+
+// quick is like the default run on a busy machine.
+func quick() *bench.Run {
+	metric := func(name, title, u string, better bench.Direction) bench.Metric {
+		return bench.Metric{Name: name, Title: title, Unit: u, Better: better, Role: bench.Primary, Scale: bench.Ratio}
+	}
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 31, Blocks: 20,
+		Cells: []analysistest.Cell{{Name: "native"}, {Name: "docker"}, {Name: "podman"}, {Name: "crun"}},
+		Metrics: []bench.Metric{
+			metric("first_instruction", "time to first instruction", "s", bench.Lower),
+			metric("cpu.single", "compute, one thread", "1/s", bench.Higher),
+			metric("memory.copy", "memory copy", "B/s", bench.Higher),
+			metric("disk.randwrite.iops", "random writes", "1/s", bench.Higher),
+			metric("rtt.p50", "round trip, median", "s", bench.Lower),
+			metric("throughput.rate", "throughput", "B/s", bench.Higher),
+		},
+		Noise: func(r *rand.Rand) float64 { return 0.02 * r.NormFloat64() },
+	})
+	run.Header.Plan.Name, run.Header.Plan.Precision, run.Header.Plan.Budget = "quick", 0.03, 2*time.Minute
+	run.Header.Plan.MaxBlocks, run.End.Reason = 500, bench.StopBudget
+	start := []float64{1, 593, 144, 36, 1} // the last is the control
+	random := rand.New(rand.NewPCG(31, 2))
+	noisier := func(v, spread float64) float64 { return v * math.Exp(spread*random.NormFloat64()) }
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		container := s.Trial.Cell >= 1 && s.Trial.Cell <= 3
+		s.Values[0] = noisier(303e-6*start[s.Trial.Cell], 0.1)
+		s.Values[1], s.Values[2] = noisier(23.7e3, 0.01), noisier(37.2e9, 0.04)
+		s.Values[3], s.Values[4], s.Values[5] = noisier(126e3, 0.05), noisier(51.5e-6, 0.1), noisier(4.53e9, 0.3)
+		if container {
+			s.Values[3] *= 0.89
+			s.Values[4] *= 1.08
+		}
+	}
+	return run
+}
+
+// tenCells are more than have room side by side.
+func tenCells() *bench.Run {
+	s := analysistest.Shape{Seed: 19, Blocks: 40, Metrics: analysistest.Lifecycle()[:3]}
+	for i, name := range []string{
+		"native", "floor", "crun", "runc", "youki", "runsc", "containerd", "cri", "podman", "docker",
+	} {
+		s.Cells = append(s.Cells, analysistest.Cell{Name: name, Factor: math.Pow(2, max(float64(i)-1, 0)*0.6)})
+	}
+	return analysistest.Run(s)
 }
 
 func hundredCells() *bench.Run {

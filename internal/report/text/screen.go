@@ -2,6 +2,7 @@ package text
 
 import (
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/report"
@@ -207,10 +208,15 @@ func foldFinding(s string, width int) []string {
 	if at := strings.Index(s, " ("); at > 0 {
 		return append(foldFinding(s[:at], width), foldFinding(s[at+1:], width)...)
 	}
-	const kept = "\u00a0" // a number and its unit stay together
-	lines := term.WrapBreaking(strings.ReplaceAll(s, " %", kept+"%"), width)
+	lines := term.WrapBreaking(afterNumber.ReplaceAllString(s, "$1"+keptBlank), width)
 	for i, line := range lines {
-		lines[i] = strings.ReplaceAll(line, kept, " ")
+		lines[i] = strings.ReplaceAll(line, keptBlank, " ")
 	}
 	return lines
 }
+
+// A number and what follows it, such as its unit, stay on one line: the blank between them is
+// replaced by a character that is no blank, has the same width, and is in no finding.
+const keptBlank = "\x00"
+
+var afterNumber = regexp.MustCompile(`((?:^|[ (])[±+−]?[0-9.,–]+) `)

@@ -53,6 +53,8 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 	p.lines("not supported", d.View.Absent)
 	p.lines("failures (excluded from all numbers above)", d.View.Failures)
 	p.lines("notes on this run", d.View.Written)
+	p.line("")
+	p.wrap("", indent, d.Screen.Trust, trustStyle(d.Trust))
 	p.notes(d.Notes)
 	p.trailer(d.Trailer)
 	return p.Flush()

@@ -51,7 +51,11 @@ ab prints ApacheBench's summary for each cell of an http run.`,
 					}
 					return a.showTrials(cmd.Context(), s, id)
 				}
-				r, err := app.OpenRun(cmd.Context(), s, name)
+				open := app.OpenValues
+				if as != "" { // which needs every value
+					open = app.OpenRun
+				}
+				r, err := open(cmd.Context(), s, name)
 				switch {
 				case err != nil:
 					return err
@@ -203,7 +207,7 @@ func (a *invocation) compare(
 	}
 	var runs []*bench.Run
 	for _, name := range names {
-		r, err := app.OpenRun(ctx, s, name)
+		r, err := app.OpenValues(ctx, s, name)
 		if err != nil {
 			return err
 		}

@@ -57,6 +57,7 @@ func newTable(run *bench.Run) (*table, error) {
 	}
 	t.failed, t.unsupported = make([]int, len(t.cells)), make([]bool, len(t.cells))
 	t.findBlocks()
+	t.rows = make([]row, 0, len(run.Samples))
 	for i := range run.Samples {
 		t.count(i)
 	}

@@ -227,6 +227,41 @@ func TestResumeAtOnce(t *testing.T) {
 	}
 }
 
+// The same goes for who has a state directory of his own, in which no lock is: he does not remove
+// what the other one measures.
+func TestResumeFromTwoStates(t *testing.T) {
+	w := newInterrupter()
+	first, store := newApp(t, w), newStore(t)
+	p, r := interrupted(t, first, store, w)
+	errs := make([]error, 2)
+	var together sync.WaitGroup
+	for i := range errs {
+		a := newAppFor(t, app.NopObserver{})
+		together.Go(func() { _, errs[i] = a.Resume(t.Context(), store, r, app.Options{}) })
+	}
+	together.Wait()
+	continued := 0
+	for _, err := range errs {
+		var why *app.Problem
+		switch {
+		case err == nil:
+			continued++
+		case errors.Is(err, bench.ErrFinished): // it was resumed and finished meanwhile
+		case !errors.As(err, &why) || why.Kind != app.UnderWay:
+			t.Errorf("one fails with %v", err)
+		}
+	}
+	stored, err := store.Open(t.Context(), r.Header.ID)
+	if err != nil || continued != 1 || len(stored.Resumptions) != 1 || len(stored.Samples) != 2*len(p.Plan.Cells) {
+		t.Fatalf("%d continued; %d resumptions, %d trials; %v", continued, len(stored.Resumptions), len(stored.Samples), err)
+	}
+	for _, s := range stored.Samples {
+		if s.Outcome != bench.OK {
+			t.Errorf("trial %d %s: %s", s.Trial.Seq, s.Outcome, s.Reason)
+		}
+	}
+}
+
 // Engines that a run does not use are not asked anything, from its plan to its resumption.
 func TestOthersAreNotAsked(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/kernel/host"
+	"github.com/tare-bench/tare/internal/store/record"
 )
 
 // ExpectedBlock adds up what a trial of each cell took in the newest run that
@@ -44,14 +45,13 @@ func earlierTrialTimes(ctx context.Context, s bench.Store, plan bench.Plan, took
 			continue
 		}
 		seen++
-		stored, err := s.Open(ctx, r.Header.ID)
-		if err != nil {
-			return err
-		}
 		byKind := map[string][]time.Duration{}
-		for _, sample := range stored.Samples {
-			if sample.Outcome == bench.OK && !sample.Trial.Warmup() {
-				kind := durationClass(stored.Header.Plan.Cells[sample.Trial.Cell])
+		for e, err := range record.Stored(ctx, s, r.Header.ID) {
+			if err != nil {
+				return err
+			}
+			if sample := e.Sample; sample != nil && sample.Outcome == bench.OK && !sample.Trial.Warmup() {
+				kind := durationClass(r.Header.Plan.Cells[sample.Trial.Cell])
 				byKind[kind] = append(byKind[kind], sample.Elapsed)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"slices"
 	"strings"
 
@@ -80,10 +81,25 @@ func OpenRun(ctx context.Context, s bench.Store, name string) (*bench.Run, error
 	return s.Open(ctx, id)
 }
 
+// OpenValues reads the run that a user means, all but the series, distributions and traces of its
+// samples, which no report contains; see FindRun.
+func OpenValues(ctx context.Context, s bench.Store, name string) (*bench.Run, error) {
+	id, err := FindRun(ctx, s, name)
+	if err != nil {
+		return nil, err
+	}
+	return record.CollectValues(record.Stored(ctx, s, id))
+}
+
 // HeaderOf reads the header of the run of an ID, and nothing else of it.
 func HeaderOf(ctx context.Context, s bench.Store, id string) (*bench.Header, error) {
-	for e, err := range record.Stored(ctx, s, id) {
-		return e.Header, err // the first piece
+	return headerOf(record.Stored(ctx, s, id))
+}
+
+// headerOf reads the first piece of a run, which is its header.
+func headerOf(events iter.Seq2[record.Event, error]) (*bench.Header, error) {
+	for e, err := range events {
+		return e.Header, err
 	}
 	return nil, fs.ErrNotExist
 }

@@ -81,8 +81,9 @@ func withoutStyle(write func(io.Writer, *report.Document) error) func(io.Writer,
 
 // An Export is a way to write a stored run, every value of it.
 type Export struct {
-	Name  string
-	Doc   string // what it is, for people, after its name
+	Name string
+	Doc  string // what it is, for people, after its name
+	// Write may read the events more than once.
 	Write func(w io.Writer, events iter.Seq2[record.Event, error]) error
 }
 
@@ -90,17 +91,26 @@ type Export struct {
 func Exports() []Export {
 	return []Export{
 		{"record", "is JSON lines, which can be imported again (see docs/format.md)", record.WriteEvents},
-		{"gobench", "is the input of benchstat", collected(gobench.Write)},
+		{"gobench", "is the input of benchstat", writeGobench},
 	}
 }
 
-// collected gives all of a run to what needs all of it.
-func collected(write func(io.Writer, *bench.Run) error) func(io.Writer, iter.Seq2[record.Event, error]) error {
-	return func(w io.Writer, events iter.Seq2[record.Event, error]) error {
-		run, err := record.Collect(events)
-		if err != nil {
-			return err
+// writeGobench writes a run from its pieces.
+func writeGobench(w io.Writer, events iter.Seq2[record.Event, error]) error {
+	h, err := headerOf(events)
+	if err != nil {
+		return err
+	}
+	return gobench.Write(w, h, samplesOf(events))
+}
+
+// samplesOf yields the samples among the pieces of a run.
+func samplesOf(events iter.Seq2[record.Event, error]) iter.Seq2[*bench.Sample, error] {
+	return func(yield func(*bench.Sample, error) bool) {
+		for e, err := range events {
+			if (err != nil || e.Sample != nil) && !yield(e.Sample, err) {
+				return
+			}
 		}
-		return write(w, run)
 	}
 }

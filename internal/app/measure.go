@@ -82,7 +82,14 @@ func begin(
 	} else {
 		w, err = s.Create(ctx, *h)
 	}
-	return w, named(err)
+	if err != nil {
+		return nil, named(err)
+	}
+	release, err := hold(ctx, s, h.ID)
+	if err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return held{w, release}, nil
 }
 
 // header is everything about a run that is known before its first trial.

@@ -25,6 +25,11 @@ func (a *App) takeUp(
 	ctx context.Context, s bench.Store, stored *bench.Run, e *bench.Extension, o Options,
 ) (id string, err error) {
 	id = stored.Header.ID
+	release, err := hold(ctx, s, id)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	dir, err := a.takeOver(ctx, id, declaredBy(stored))
 	if err != nil {
 		return "", err

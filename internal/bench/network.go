@@ -62,8 +62,7 @@ func checkPorts(spec Spec) string {
 		case p.Address != "" && !validAddress(p.Address):
 			return fmt.Sprintf("address %.80q of port %d: not an IP address", p.Address, p.Container)
 		case p.Host != 0 && p.Host != p.Container && spec.Reach != ReachPublished:
-			return fmt.Sprintf(
-				"port %d as host port %d: this needs network bridge and reach published", p.Container, p.Host)
+			return fmt.Sprintf("port %d as host port %d: this needs network published", p.Container, p.Host)
 		}
 	}
 	return ""

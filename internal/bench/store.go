@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 )
 
@@ -61,6 +62,17 @@ type RunSummary struct {
 	PartFailed int // samples of surveys that are ok, except that a part failed
 	End        *End
 }
+
+// A Holder is a Store that lets one process at a time work on a run: two that measure the same run
+// would remove each other's containers.
+type Holder interface {
+	// Hold keeps others from a run until it is released, or this process ends. ErrHeld if
+	// another process holds it, errors.Is(err, fs.ErrNotExist) if there is no such run.
+	Hold(ctx context.Context, id string) (release io.Closer, err error)
+}
+
+// ErrHeld is the error of holding a run that another process holds.
+var ErrHeld = errors.New("another process works on the run")
 
 // A Checker is a Store that can detect damage to what it holds.
 type Checker interface {

@@ -58,7 +58,7 @@ func (a *invocation) exportCommand() *cobra.Command {
 	return cmd
 }
 
-// damage counts the samples of a run that are damaged in the store.
+// damage counts the samples of a run that are damaged in the store, in one reading of it.
 type damage struct {
 	first bench.Sample
 	n     int
@@ -67,6 +67,7 @@ type damage struct {
 // filter passes the pieces of a run on.
 func (d *damage) filter(events iter.Seq2[record.Event, error]) iter.Seq2[record.Event, error] {
 	return func(yield func(record.Event, error) bool) {
+		*d = damage{}
 		for e, err := range events {
 			if e.Sample != nil && slices.Contains(e.Sample.Notes, bench.NoteDamaged) {
 				if d.n++; d.n == 1 {

@@ -46,7 +46,11 @@ changes of the primary metrics.`,
 					}
 					return a.showTrials(cmd.Context(), s, id)
 				}
-				r, err := app.OpenRun(cmd.Context(), s, name)
+				open := app.OpenRun
+				if !a.global.JSON && format.name == "" && format.page == "" { // text has no single operations
+					open = app.OpenValues
+				}
+				r, err := open(cmd.Context(), s, name)
 				switch {
 				case err != nil:
 					return err
@@ -217,7 +221,7 @@ func (a *invocation) comparison(ctx context.Context, s bench.Store, names []stri
 	}
 	var runs []*bench.Run
 	for _, name := range names {
-		r, err := app.OpenRun(ctx, s, name)
+		r, err := app.OpenValues(ctx, s, name)
 		if err != nil {
 			return nil, err
 		}

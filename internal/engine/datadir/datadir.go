@@ -60,8 +60,9 @@ func nameOf(run, engine, number string) string {
 // Dir means no directory.
 type Dir struct {
 	Path   string // absolute
+	whole  string // what is made and removed: Path, or a closed directory around it
 	parent string // the user's choice; empty for the run's own directory
-	record string // Path itself or a link to it
+	record string // whole itself or a link to it
 	name   string // of a directory that outlives its containers; empty = removed with its container
 }
 
@@ -110,15 +111,16 @@ func (k *Manager) Reserve(spec bench.Spec) (*Dir, error) {
 // at is the directory whose record has this name.
 func (k *Manager) at(spec bench.Spec, name string) *Dir {
 	d := &Dir{parent: spec.Data, record: filepath.Join(k.records, name)}
-	d.Path = d.record
+	d.whole, d.Path = d.record, d.record
 	if spec.Data != "" {
-		d.Path = filepath.Join(spec.Data, nameOf(k.run, k.engine, name))
+		d.whole = filepath.Join(spec.Data, nameOf(k.run, k.engine, name))
+		d.Path = filepath.Join(d.whole, "data")
 	}
 	return d
 }
 
-// Make makes a directory that was reserved. It is empty, and every user may write to it. A named
-// directory is made only once.
+// Make makes a directory that was reserved. It is empty, and every user who gets there may write to
+// it. A named directory is made only once.
 func (k *Manager) Make(d *Dir) error {
 	if d.name != "" {
 		k.mu.Lock()
@@ -131,27 +133,45 @@ func (k *Manager) Make(d *Dir) error {
 	if err := os.MkdirAll(k.records, 0o700); err != nil {
 		return err
 	}
-	if k.forPlain { // independent of the umask; others may pass but not list
-		if err := os.Chmod(k.records, 0o711); err != nil {
-			return err
-		}
+	if err := k.close(k.records); err != nil {
+		return err
 	}
-	if d.Path == d.record {
+	if d.whole == d.record {
 		return makeOpen(d.Path)
 	}
 	// The link comes first, so that a directory without a record never exists.
-	if err := os.Symlink(d.Path, d.record); err != nil {
+	if err := os.Symlink(d.whole, d.record); err != nil {
 		return err
 	}
-	if err := makeOpen(d.Path); err != nil {
+	if err := k.makeInside(d); err != nil {
 		return errors.Join(fmt.Errorf("make a directory for data: %w", err), removeFile(d.record))
 	}
 	return nil
 }
 
-// AllowUserNS lets the root of a user namespace pass to the directories inside the run's own, because
-// some runtimes look them up as that root. See userns.AllowTraverse.
-func (k *Manager) AllowUserNS() error { return userns.AllowTraverse(k.records) }
+// close keeps other users out of a directory. For plain processes, they may pass but not list. This
+// does not depend on the umask.
+func (k *Manager) close(dir string) error {
+	if k.forPlain {
+		return os.Chmod(dir, 0o711)
+	}
+	return nil
+}
+
+// makeInside makes the directory inside a closed one.
+func (k *Manager) makeInside(d *Dir) error {
+	if err := os.Mkdir(d.whole, 0o700); err != nil {
+		return err
+	}
+	if err := errors.Join(k.close(d.whole), makeOpen(d.Path)); err != nil {
+		return errors.Join(err, os.RemoveAll(d.whole))
+	}
+	return nil
+}
+
+// AllowUserNS lets the root of a user namespace pass to a directory, because some runtimes look it up
+// as that root. See userns.AllowTraverse.
+func (d *Dir) AllowUserNS() error { return userns.AllowTraverse(filepath.Dir(d.Path)) }
 
 // exists reports whether the directory was already made in the same place.
 func (d *Dir) exists() (bool, error) {
@@ -162,7 +182,7 @@ func (d *Dir) exists() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	want, err := filepath.EvalSymlinks(d.Path)
+	want, err := filepath.EvalSymlinks(d.whole)
 	if err == nil && at != want {
 		err = fmt.Errorf("data %q are already in %s and cannot also be in %s: use another name", d.name, at, want)
 	}
@@ -172,9 +192,8 @@ func (d *Dir) exists() (bool, error) {
 // makeOpen makes a directory in which all users can have files of their own. A narrower mode is not
 // enough: only the engine knows which user of the host the program in the container is (the image's
 // USER, a user namespace, a daemon without root), and the program must list the directory as well as
-// write to it. In the run's own directory, other users do not get here, except for plain processes.
-// In a directory of the user's choice they do, unless the user has closed that one; the sticky bit
-// keeps them from removing or renaming what is not theirs.
+// write to it. The directory around it is closed, so other users do not get here, except for plain
+// processes. There the sticky bit keeps them from removing or renaming what is not theirs.
 func makeOpen(path string) error {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		return err

@@ -59,6 +59,9 @@ func TestTake(t *testing.T) {
 	for _, data := range []string{"", elsewhere} {
 		first, second := take(t, k, data), take(t, k, data)
 		parent := filepath.Dir(first.Path)
+		if data != "" {
+			parent = filepath.Dir(parent)
+		}
 		if first.Path == second.Path || data != "" && parent != data || data == "" && !strings.HasPrefix(parent, dir+"/") {
 			t.Errorf("below %q: %s and %s", data, first.Path, second.Path)
 		}
@@ -76,6 +79,27 @@ func TestTake(t *testing.T) {
 		t.Error(err)
 	}
 	empty(t, dir, elsewhere)
+}
+
+// Nobody but who runs tare gets at the data of a container, wherever they lie. Users of plain
+// processes can pass, but see nothing on the way.
+func TestClosed(t *testing.T) {
+	_, dir := keeper(t)
+	for _, test := range []struct {
+		k    *datadir.Manager
+		want fs.FileMode
+	}{
+		{datadir.New(run, "runc", dir), 0o700},
+		{datadir.NewPlain(run, "native", dir), 0o711},
+	} {
+		for _, data := range []string{"", t.TempDir()} {
+			d := take(t, test.k, data)
+			info, err := os.Stat(filepath.Dir(d.Path))
+			if err != nil || info.Mode().Perm() != test.want {
+				t.Errorf("around %s: %v, %v; want %v", d.Path, info.Mode(), err, test.want)
+			}
+		}
+	}
 }
 
 func TestNoDirectory(t *testing.T) {
@@ -114,7 +138,7 @@ func TestStage(t *testing.T) {
 		t.Fatalf("staged: %v, %v; want one directory", staged, err)
 	}
 	here, first, second := take(t, k, ""), take(t, k, elsewhere), take(t, k, elsewhere)
-	if filepath.Base(first.Path) != staged[0].Name() || second.Path == first.Path || filepath.Dir(here.Path) == elsewhere {
+	if filepath.Base(filepath.Dir(first.Path)) != staged[0].Name() || second.Path == first.Path || filepath.Dir(here.Path) == elsewhere {
 		t.Errorf("staged %s; taken here %s, there %s and %s", staged[0].Name(), here.Path, first.Path, second.Path)
 	}
 	if err := errors.Join(k.Prepare(there), k.Close()); err != nil {
@@ -191,7 +215,11 @@ func TestLeftovers(t *testing.T) {
 	elsewhere := t.TempDir()
 	var want []bench.Leftover
 	for _, data := range []string{"", elsewhere} {
-		want = append(want, bench.Leftover{Run: run, Engine: "runc", Kind: datadir.Kind, ID: take(t, k, data).Path})
+		whole := take(t, k, data).Path
+		if data != "" {
+			whole = filepath.Dir(whole)
+		}
+		want = append(want, bench.Leftover{Run: run, Engine: "runc", Kind: datadir.Kind, ID: whole})
 	}
 	isDead := func(id string) bool { return id == run }
 	runs := filepath.Dir(dir)

@@ -33,7 +33,7 @@ func (k *Manager) RemoveNamed(spec bench.Spec) error {
 }
 
 func (d *Dir) remove() error {
-	if err := RemoveTree(d.Path); err != nil {
+	if err := RemoveTree(d.whole); err != nil {
 		return err
 	}
 	return removeFile(d.record)
@@ -94,7 +94,8 @@ func (k *Manager) Close() error {
 	return removeFile(k.records)
 }
 
-// fromRecords lists the directories of an engine in a run by their records. It ignores other files.
+// fromRecords lists the directories of an engine in a run by their records, without their Path. It
+// ignores other files.
 func fromRecords(records, run, engine string) ([]*Dir, error) {
 	entries, err := os.ReadDir(records)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -108,9 +109,9 @@ func fromRecords(records, run, engine string) ([]*Dir, error) {
 		}
 		switch target, err := os.Readlink(d.record); {
 		case err != nil && e.IsDir():
-			d.Path = d.record
+			d.whole = d.record
 		case err == nil && filepath.IsAbs(target) && filepath.Base(target) == nameOf(run, engine, e.Name()):
-			d.Path = filepath.Clean(target)
+			d.whole = filepath.Clean(target)
 		default:
 			continue
 		}
@@ -138,7 +139,7 @@ func (k *Manager) Leftovers(dead func(run string) bool) ([]bench.Leftover, error
 		all, runErr := fromRecords(k.recordsOf(run), run, k.engine)
 		err = errors.Join(err, runErr)
 		for _, d := range all {
-			left = append(left, bench.Leftover{Run: run, Engine: k.engine, Kind: Kind, ID: d.Path})
+			left = append(left, bench.Leftover{Run: run, Engine: k.engine, Kind: Kind, ID: d.whole})
 		}
 	}
 	return left, err
@@ -156,7 +157,7 @@ func (k *Manager) RemoveLeftover(l bench.Leftover) error {
 	records := k.recordsOf(l.Run)
 	all, err := fromRecords(records, l.Run, k.engine)
 	for _, d := range all {
-		if d.Path == l.ID {
+		if d.whole == l.ID {
 			err = errors.Join(err, d.Remove())
 		}
 	}

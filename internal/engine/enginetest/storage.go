@@ -54,7 +54,7 @@ func ownData(t *testing.T, s *suite, spec bench.Spec) {
 		t.Errorf("of two containers, what would be cleaned up is %q", kept)
 	}
 	if spec.Storage == "bind" && spec.Data != "" {
-		written, err := filepath.Glob(filepath.Join(spec.Data, "*", "file"))
+		written, err := filepath.Glob(filepath.Join(spec.Data, "*", "data", "file"))
 		if err != nil || len(written) != 1 {
 			t.Errorf("below the directory that was asked for are %q, %v; want the file that was written", written, err)
 		}

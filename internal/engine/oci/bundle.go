@@ -174,7 +174,7 @@ func (b *bundle) takeData(k *datadir.Manager, spec bench.Spec) (err error) {
 	if b.data, err = k.Take(spec); err != nil || b.data == nil || !b.userNS {
 		return err
 	}
-	return k.AllowUserNS()
+	return b.data.AllowUserNS()
 }
 
 // configure writes config.json for spec, unless the existing file is for the same spec. That check

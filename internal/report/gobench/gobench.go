@@ -5,8 +5,8 @@ package gobench
 import (
 	"fmt"
 	"io"
+	"iter"
 	"math"
-	"slices"
 	"strings"
 
 	"golang.org/x/perf/benchfmt"
@@ -16,29 +16,32 @@ import (
 )
 
 // Write writes the successful trials of a run that count, with their primary
-// and detail metrics. The control is a cell like any other.
-func Write(w io.Writer, run *bench.Run) error {
+// and detail metrics. The control is a cell like any other. It goes through the
+// samples twice, because units come before values, and holds one at a time.
+func Write(w io.Writer, h *bench.Header, samples iter.Seq2[*bench.Sample, error]) error {
 	out := benchfmt.NewWriter(w)
-	config := configure(&run.Header)
-	units := make([]string, len(run.Header.Metrics))
-	for i, m := range run.Header.Metrics {
-		if m.Role != bench.Primary && m.Role != bench.Detail || !measured(run, i) {
-			continue
-		}
-		units[i] = unitOf(m)
-		if m.Better == bench.Neither {
+	units, err := measuredUnits(h, samples)
+	if err != nil {
+		return err
+	}
+	for i, u := range units {
+		better := h.Metrics[i].Better
+		if u == "" || better == bench.Neither {
 			continue
 		}
 		meta := &benchfmt.UnitMetadata{
-			UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: units[i], Key: "better"},
-			OrigUnit:        units[i], Value: string(m.Better),
+			UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: u, Key: "better"}, OrigUnit: u, Value: string(better),
 		}
 		if err := out.Write(meta); err != nil {
 			return err
 		}
 	}
-	for i := range run.Samples {
-		r := result(&run.Header, &run.Samples[i], units)
+	config := configure(h)
+	for s, err := range samples {
+		if err != nil {
+			return err
+		}
+		r := result(h, s, units)
 		if len(r.Values) == 0 {
 			continue
 		}
@@ -50,12 +53,21 @@ func Write(w io.Writer, run *bench.Run) error {
 	return nil
 }
 
-// measured reports whether any trial has a value of a metric.
-func measured(run *bench.Run, metric int) bool {
-	return slices.ContainsFunc(run.Samples, func(s bench.Sample) bool {
-		_, ok := s.Value(metric)
-		return ok
-	})
+// measuredUnits is parallel to the metrics of a run: the unit of each that is written, which
+// are the primary and detail metrics of which any trial has a value.
+func measuredUnits(h *bench.Header, samples iter.Seq2[*bench.Sample, error]) ([]string, error) {
+	units := make([]string, len(h.Metrics))
+	for s, err := range samples {
+		if err != nil {
+			return nil, err
+		}
+		for i, m := range h.Metrics {
+			if _, ok := s.Value(i); ok && (m.Role == bench.Primary || m.Role == bench.Detail) && units[i] == "" {
+				units[i] = unitOf(m)
+			}
+		}
+	}
+	return units, nil
 }
 
 // result is one trial, without values if there are none to show.

@@ -2,6 +2,8 @@ package gobench_test
 
 import (
 	"bytes"
+	"errors"
+	"iter"
 	"math"
 	"strings"
 	"testing"
@@ -24,10 +26,36 @@ func small() *bench.Run {
 func write(t *testing.T, run *bench.Run) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := gobench.Write(&b, run); err != nil {
+	if err := gobench.Write(&b, &run.Header, samples(run, nil)); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
+}
+
+// samples yields those of a run, and then an error unless it is nil. Each one takes the place of
+// the one before, so nothing may hold them.
+func samples(run *bench.Run, last error) iter.Seq2[*bench.Sample, error] {
+	return func(yield func(*bench.Sample, error) bool) {
+		var s bench.Sample
+		for i := range run.Samples {
+			if s = run.Samples[i]; !yield(&s, nil) {
+				return
+			}
+		}
+		if last != nil {
+			yield(nil, last)
+		}
+	}
+}
+
+// TestUnreadable checks that nothing is written of a run that cannot be read to its end.
+func TestUnreadable(t *testing.T) {
+	run := small()
+	var b bytes.Buffer
+	broken := errors.New("broken")
+	if err := gobench.Write(&b, &run.Header, samples(run, broken)); !errors.Is(err, broken) || b.Len() > 0 {
+		t.Errorf("%v, after %q; want the error, after nothing", err, b.String())
+	}
 }
 
 // TestRead checks that benchstat's own reader sees every value.

@@ -79,6 +79,9 @@ func (e Event) addTo(run *bench.Run) *bench.Run {
 	case e.Header != nil:
 		return &bench.Run{Header: *e.Header}
 	case e.Sample != nil:
+		if run.Samples == nil { // a slice that grows is in memory twice
+			run.Samples = make([]bench.Sample, 0, min(maxRoom, scheduled(&run.Header)))
+		}
 		run.Samples = append(run.Samples, *e.Sample)
 	case e.Resumption != nil:
 		run.Resumptions = append(run.Resumptions, *e.Resumption)
@@ -86,6 +89,18 @@ func (e Event) addTo(run *bench.Run) *bench.Run {
 		run.End = e.End
 	}
 	return run
+}
+
+// maxRoom limits for how many samples there is room before the first one is read: any number can be
+// planned.
+const maxRoom = 1 << 20
+
+// scheduled is the number of trials in a run's schedule.
+func scheduled(h *bench.Header) (n int) {
+	for _, block := range h.Schedule {
+		n += len(block)
+	}
+	return n
 }
 
 // Events yields the pieces of a run in the order in which they were stored.
@@ -137,12 +152,26 @@ func Stored(ctx context.Context, s bench.Store, id string) iter.Seq2[Event, erro
 
 // Collect joins the pieces of a run.
 func Collect(events iter.Seq2[Event, error]) (*bench.Run, error) {
+	return collect(events, func(*bench.Sample) {})
+}
+
+// CollectValues joins the pieces of a run, all but the series, distributions and traces of samples:
+// no analysis needs them, and they can take most of the memory.
+func CollectValues(events iter.Seq2[Event, error]) (*bench.Run, error) {
+	return collect(events, func(s *bench.Sample) { s.Series, s.Distributions, s.Trace = nil, nil, nil })
+}
+
+// collect joins the pieces of a run, and calls f on each sample of it.
+func collect(events iter.Seq2[Event, error], f func(*bench.Sample)) (*bench.Run, error) {
 	var run *bench.Run
 	for e, err := range events {
 		if err != nil {
 			return nil, err
 		}
 		run = e.addTo(run)
+		if e.Sample != nil {
+			f(&run.Samples[len(run.Samples)-1])
+		}
 	}
 	return run, nil
 }

@@ -792,3 +792,23 @@ func BenchmarkReadMillionValues(b *testing.B) {
 		}
 	}
 }
+
+// A report has no series, distributions and traces, so they are not kept for it. There is room for
+// all trials of the schedule from the beginning: a slice that grows is in memory twice.
+func TestCollectValues(t *testing.T) {
+	want := storetest.Example("a", 200)
+	got, err := record.CollectValues(record.Events(want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cap(got.Samples) != 200 {
+		t.Errorf("room for %d samples, want 200", cap(got.Samples))
+	}
+	for i := range want.Samples {
+		s := &want.Samples[i]
+		s.Series, s.Distributions, s.Trace = nil, nil, nil
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs()); diff != "" {
+		t.Errorf("(-want +got):\n%.2000s", diff)
+	}
+}

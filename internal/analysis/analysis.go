@@ -62,6 +62,7 @@ type Result struct {
 	Reasons   []Reason        // by cell, the clearest first
 	Failures  []Failure       // by cell
 	DataPaths []DataPath      // by cell, without cells that have neither data nor a client
+	Levels    []Level         // of cells that took turns
 	Warnings  []bench.Warning // those of the header first
 	Trust     Trust
 }
@@ -275,6 +276,7 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 		Wall:        wall(run),
 		Failures:    t.failures(),
 		DataPaths:   dataPaths(run),
+		Levels:      Levels(run),
 	}
 	for _, w := range work {
 		w.decide()

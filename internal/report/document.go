@@ -40,8 +40,9 @@ type Document struct {
 	Failed []Failure `json:"failures"`
 	// how cells were reached and what their data lay on; those without either left out
 	DataPaths   []DataPath   `json:"ways"`
-	Warned      []Warning    `json:"warnings"`    // what the reader must know
-	Differences []Difference `json:"differences"` // what is not the same in all runs of a comparison
+	Levels      []Level      `json:"levels,omitempty"` // where the noise of cells that took turns comes from
+	Warned      []Warning    `json:"warnings"`         // what the reader must know
+	Differences []Difference `json:"differences"`      // what is not the same in all runs of a comparison
 	Trust       *Trust       `json:"trust,omitempty"`
 	Next        []Step       `json:"next,omitempty"` // at most two
 	View        `json:"-"`
@@ -273,6 +274,7 @@ type View struct {
 	Reasons      []Line
 	Failures     []Line
 	DataPaths    []Line
+	Levels       []Line
 	Absent       []Line // cells that their engine cannot do, and why
 	Written      []Line // on the run, by people
 	Notes        []Note

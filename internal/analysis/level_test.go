@@ -40,7 +40,7 @@ func TestLevels(t *testing.T) {
 	for name, sd := range map[string]struct{ start, round, slice float64 }{
 		"starts":  {0.02, 0.001, 0.001},
 		"rounds":  {0.002, 0.05, 0.001},
-		"slices":  {0, 0.001, 0.03},
+		"slices":  {0, 0.01, 0.03},
 		"of each": {0.01, 0.03, 0.02},
 	} {
 		all := analysis.Levels(levelRun(sd.start, sd.round, sd.slice, 400, 50))

@@ -69,6 +69,7 @@ type Result struct {
 	DataPaths []DataPath      // by cell, without cells that have neither data nor a client
 	Spectra   []Spectrum      // percentiles of single operations, by metric and condition
 	Curves    []Curve         // single operations one after the other, by metric and condition
+	Levels    []Level         // of cells that took turns
 	Warnings  []bench.Warning // those of the header first
 	Trust     Trust
 }
@@ -296,6 +297,7 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 		Wall:        wall(run),
 		Failures:    t.failures(),
 		DataPaths:   dataPaths(run),
+		Levels:      Levels(run),
 
 		BlockNumbers: t.blocks,
 	}

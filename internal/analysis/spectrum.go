@@ -3,6 +3,7 @@ package analysis
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/analysis/stat"
 	"github.com/tare-bench/tare/internal/bench"
@@ -162,6 +163,9 @@ func (t *table) curves() (all []Curve) {
 			continue
 		}
 		for _, one := range s.Series {
+			if strings.HasSuffix(one.Metric, slicesSuffix) {
+				continue // of turns: Levels has what they say
+			}
 			if series[one.Metric] == nil {
 				names = append(names, one.Metric)
 				series[one.Metric] = make([][][]float64, len(t.cells))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/kernel/host"
@@ -14,13 +15,15 @@ import (
 // workload. Metrics that a run has on request alone, such as system calls, are not in it.
 func MachineMetrics() []bench.Metric { return host.CounterMetrics() }
 
-// InsideMetrics lists the counters of the processes inside, which many workloads have. In a
-// survey their names have that of the part in them, such as "cpu.inside.waits".
+// InsideMetrics lists the counters of the processes inside, which many workloads have, and what trials
+// say of themselves. In a survey the names of counters have that of the part in them, such as
+// "cpu.inside.waits".
 func InsideMetrics() []bench.Metric { return supervise.Counters() }
 
 // IsInside reports whether a metric is one of those, of a workload or of a survey's part.
 func IsInside(m bench.Metric) bool {
-	return strings.HasPrefix(m.Name, supervise.Inside) || strings.Contains(m.Name, "."+supervise.Inside)
+	return m.Role == bench.State || strings.HasPrefix(m.Name, supervise.Inside) ||
+		strings.Contains(m.Name, "."+supervise.Inside)
 }
 
 // WorkloadsByName lists every workload in the program, in the order of the names.
@@ -28,4 +31,12 @@ func WorkloadsByName() []bench.Workload {
 	all := Workloads()
 	slices.SortFunc(all, func(a, b bench.Workload) int { return cmp.Compare(a.Name(), b.Name()) })
 	return all
+}
+
+// MeasuredTime returns the time of a trial in which something was measured; 0 if it does not say. Metrics are
+// those of its run.
+func MeasuredTime(metrics []bench.Metric, s *bench.Sample) time.Duration {
+	i := slices.IndexFunc(metrics, func(m bench.Metric) bool { return m.Name == supervise.Measured })
+	v, _ := s.Value(i)
+	return time.Duration(v * float64(time.Second))
 }

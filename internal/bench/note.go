@@ -41,6 +41,9 @@ const (
 	NoteSeriesLeftOut = "series-left-out"
 	// NoteWhole marks a sample of a trial that ran whole, though the plan has its cell take turns.
 	NoteWhole = "whole-trial"
+	// NotePeriodicLimit marks a sample of a cell whose containers have a limit that works in periods,
+	// though the plan does not say so. It is why the trials of its condition ran whole.
+	NotePeriodicLimit = "periodic-limit"
 )
 
 // Notes lists the notes that belong to no workload.
@@ -54,7 +57,14 @@ func Notes() []Note {
 		{
 			Code:   NoteWhole,
 			Text:   "trials of {cells} could not be given turns and ran whole, so their differences have more noise",
-			Advice: "sandboxes hide their processes; with others, run tare as root",
+			Advice: "a limit that works in periods prevents turns, and so does a sandbox; with others, run tare as root",
+		},
+		{
+			Code: NotePeriodicLimit,
+			Text: "containers of {cells} have a limit that works in periods, such as a CPU quota, " +
+				"though the plan asks for none: so their trials and those that are compared with them ran whole",
+			Advice: "the engine or somebody else has set it on a control group or a network interface: " +
+				"look at cpu.max and io.max (version 1: cpu.cfs_quota_us and blkio.throttle.*) and at tc qdisc",
 		},
 		{
 			Code: NoteDamaged,

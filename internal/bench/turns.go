@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -21,8 +22,12 @@ type Turns interface {
 }
 
 // ErrNoTurns is wrapped by the error of a trial whose container cannot be given turns: a sandbox hides
-// its processes, or a permission is missing. Later trials of its condition run whole.
+// its processes, or a permission is missing. The trials of its condition run whole, this one too.
 var ErrNoTurns = errors.New("its container cannot be given turns")
+
+// ErrPeriodicLimit is wrapped by the error of a trial whose container must not be given turns: by its
+// engine's default it has a limit that works in periods or by tokens. It wraps ErrNoTurns.
+var ErrPeriodicLimit = fmt.Errorf("%w: it has a limit that works in periods", ErrNoTurns)
 
 // A Hoarder is a TurnTaker whose cells keep much memory while they rest.
 type Hoarder interface {

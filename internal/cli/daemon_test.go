@@ -170,7 +170,18 @@ func (d *daemon) unmount(t *testing.T) {
 // A daemon that dies takes its cell with it, and no other: the run goes on and
 // says why. Once it runs again, clean removes what was left there.
 func TestDockerDies(t *testing.T) {
-	t.Parallel() // it waits for the daemon, and measures nothing
+	for name, args := range map[string][]string{
+		"whole trials": {"lifecycle"},
+		"turns":        {"cpu", "--param", "time=200ms", "--param", "kernels=prime", "--interleave", "auto"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it waits for the daemon, and measures nothing
+			dockerDies(t, args...)
+		})
+	}
+}
+
+func dockerDies(t *testing.T, args ...string) {
 	require(t, "docker")
 	if _, err := exec.LookPath("dockerd"); err != nil || os.Geteuid() != 0 {
 		t.Skipf("only root can run a dockerd of the test's own: %v", err)
@@ -178,9 +189,9 @@ func TestDockerDies(t *testing.T) {
 	d := startDocker(t)
 	p := newTestEnv(t)
 	p.docker = d.socket
-	r := p.begin(t, "run", "lifecycle", "--engine", "native,docker,name=mine,host=unix://"+d.socket,
+	r := p.begin(t, append(append([]string{"run"}, args...), "--engine", "native,docker,name=mine,host=unix://"+d.socket,
 		"--blocks", "10", "--warmup", "0", "--washout", "off", "--precision", "off", "--no-control",
-		"--operation-timeout", "5s")
+		"--operation-timeout", "5s")...)
 	p.await(t, r, 4)
 	d.killDocker(t)
 	result := r.end(t)

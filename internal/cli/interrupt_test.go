@@ -4,16 +4,19 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 // small is a run of a known set of trials: six blocks, whatever they show.
@@ -307,4 +310,60 @@ func TestInterruptedTells(t *testing.T) {
 	if !strings.Contains(result.stdout, "saved as") {
 		t.Errorf("it does not say where it is saved:\n%s", result.stdout)
 	}
+}
+
+// A run that is killed between two turns leaves processes that wait for their next one. Clean removes them, and
+// resume finishes the run.
+func TestKilledInTurns(t *testing.T) {
+	for _, engine := range usable(t, "native", "floor", "runc", "crun") {
+		t.Run(engine, func(t *testing.T) {
+			p := newTestEnv(t)
+			r := p.begin(t, "run", "cpu", "--engine", engine+","+engine+",name=other", "--param", "time=2s", "--param",
+				"kernels=prime", "--interleave", "auto", "--blocks", "1", "--warmup", "0", "--washout", "off", "--precision", "off")
+			resting := p.awaitTurns(t, r, 2)
+			if err := r.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			r.end(t)
+			p.cleans(t)
+			for _, pid := range resting {
+				dir := fmt.Sprintf("/proc/%d", pid)
+				if _, err := os.Stat(dir); err == nil && !isZombie(dir) {
+					t.Errorf("process %d, which takes turns, is still there", pid)
+				}
+			}
+			p.must(t, "resume", p.last(t).Header.ID)
+			for _, s := range p.last(t).Samples {
+				if s.Outcome != bench.OK {
+					t.Errorf("trial %d after resuming: %s: %s", s.Trial.Seq, s.Outcome, s.Reason)
+				}
+			}
+			p.nothingLeft(t)
+		})
+	}
+}
+
+// awaitTurns waits until so many processes of a run take turns, and returns them.
+func (p *testEnv) awaitTurns(t *testing.T, r *process, n int) (pids []int) {
+	t.Helper()
+	p.await(t, r, 0)
+	id := p.last(t).Header.ID
+	for until := time.Now().Add(testTimeout); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+		pids = nil
+		for _, found := range processes([]string{id}) {
+			pid, err := strconv.Atoi(strings.TrimPrefix(strings.Fields(found)[1], "/proc/"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			file, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", pid, turn.FD)) // it may have ended
+			if strings.Contains(file, "tare-turns") && !slices.Contains(pids, pid) {
+				pids = append(pids, pid)
+			}
+		}
+		if len(pids) >= n {
+			return pids
+		}
+	}
+	t.Fatalf("%d of %d processes take turns after %v; it said:\n%s", len(pids), n, testTimeout, &r.stderr)
+	return nil
 }

@@ -101,8 +101,8 @@ func ofMachine() workloadMetrics {
 func ofInside() workloadMetrics {
 	return workloadMetrics{
 		insideName,
-		"What workloads with a load count for the processes in the container. In a survey the names begin with " +
-			"that of the part.",
+		"What workloads with a load count for the processes in the container, and what they say of the trial. In a " +
+			"survey the names of the counters begin with that of the part.",
 		app.InsideMetrics(),
 	}
 }

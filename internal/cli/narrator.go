@@ -20,6 +20,7 @@ type narrator struct {
 	began    time.Time
 	inside   time.Duration // trials, added up
 	measured time.Duration // of that, in which the workload was at work; of failed trials it is not known
+	slices   time.Duration // of that, in which something was measured
 	trials   int
 	prepares string // the cell for which something is prepared, empty where nothing is
 	since    time.Time
@@ -86,6 +87,7 @@ func (n *narrator) follow(e run.Event) {
 		n.prepared()
 		n.inside += e.Sample.Elapsed
 		n.measured += e.Sample.Counted
+		n.slices += app.MeasuredTime(n.sitting.Header.Metrics, &e.Sample)
 		n.trials++
 		n.progress.failures = 0 // so that it tells about each
 	case run.HookEnded:
@@ -136,9 +138,13 @@ func (n *narrator) account() {
 	share := func(d time.Duration) string {
 		return unit.FormatDuration(d) + " (" + unit.FormatPercent(float64(d)/float64(max(wall, 1))) + ")"
 	}
-	n.aside("of %s, %s were inside %d trials, and %s of that measured; the rest of a trial prepares it and waits for "+
-		"a quiet machine",
+	n.aside("of %s, %s were inside %d trials, and %s of that in their workloads; the rest of a trial prepares it and "+
+		"waits for a quiet machine",
 		unit.FormatDuration(wall), share(n.inside), n.trials, share(n.measured))
+	if n.slices > 0 {
+		n.aside("%s measured something; the rest of a workload makes containers, prepares loads and warms them up",
+			share(n.slices))
+	}
 }
 
 // cleaned tells that a run has left nothing behind, unless its error says otherwise.

@@ -40,6 +40,9 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
+
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 // ErrReport is wrapped by Parse's error.
@@ -57,6 +60,14 @@ type Report struct {
 	Values map[string]float64 `json:"values,omitempty"`
 	// Distributions are by metric, of values in nanoseconds.
 	Distributions map[string]Distribution `json:"distributions,omitempty"`
+	// Slices say, by metric, how fast the load was in each slice of a process that takes turns, in any
+	// unit: how far they differ tells how much noise is within a trial.
+	Slices map[string][]float64 `json:"slices,omitempty"`
+	// Measured is the time, in seconds, in which the load measured; 0 = unknown. What it does before,
+	// such as making data, is not in it.
+	Measured float64 `json:"measured,omitempty"`
+	// Turns is what the turns of the load have cost. The host fills it in.
+	Turns turn.Cost `json:"-"`
 	// Facts say how the load worked, such as "io": "io_uring".
 	Facts map[string]string `json:"facts,omitempty"`
 	// Notes are stable codes that qualify the values: see bench's.
@@ -69,6 +80,26 @@ func NewReport(name string) *Report {
 		Load: name, Values: map[string]float64{}, Distributions: map[string]Distribution{}, Facts: map[string]string{},
 	}
 }
+
+// AddSlices adds the speeds in further slices, if there are any. They are rounded to what their noise
+// leaves of them.
+func (r *Report) AddSlices(metric string, speeds []float64) {
+	if len(speeds) == 0 {
+		return
+	}
+	if r.Slices == nil {
+		r.Slices = map[string][]float64{}
+	}
+	for _, v := range speeds {
+		if len(r.Slices[metric]) < maxSlices {
+			rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 5, 64), 64) // it was formatted here
+			r.Slices[metric] = append(r.Slices[metric], rounded)
+		}
+	}
+}
+
+// maxSlices is the number of slices of a metric that a report has.
+const maxSlices = 1000
 
 // Line returns the report as a line of output, with its newline.
 func (r *Report) Line() ([]byte, error) {
@@ -116,6 +147,9 @@ func parseLine(line []byte) (*Report, error) {
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%w: text follows it: %.80q", ErrReport, line)
+	}
+	if math.IsNaN(r.Measured) || r.Measured < 0 {
+		return nil, fmt.Errorf("%w: it measured for %v s", ErrReport, r.Measured)
 	}
 	for name, d := range r.Distributions {
 		if _, err := d.Histogram(); err != nil {

@@ -11,13 +11,14 @@ import (
 )
 
 // RunThreads runs do on several threads at once, each with its number from 0, and returns
-// when all have returned. They are a stage of a process that takes turns; nil = it takes none.
+// when all have returned. They are a stage of a process that takes turns, and it returns how fast
+// they were in each slice: see turn.Stage.Slices. Without a page they take none.
 // The threads begin when all of them run, and get clocks that show 0 at that moment: a thread
 // that must then wait for a CPU has lost time, but not begun later.
 //
 // A thread here is a goroutine. If do pins itself, blocks in system calls or reads the
 // thread's own clock, it calls runtime.LockOSThread first.
-func RunThreads(page *turn.Page, threads int, do func(thread int, clock *turn.Clock)) {
+func RunThreads(page *turn.Page, threads int, do func(thread int, clock *turn.Clock)) (slices []float64) {
 	stage := page.Stage(threads)
 	var all sync.WaitGroup
 	var here atomic.Int64
@@ -37,6 +38,7 @@ func RunThreads(page *turn.Page, threads int, do func(thread int, clock *turn.Cl
 		})
 	}
 	all.Wait()
+	return stage.Slices()
 }
 
 // StretchShare is the share of the time of a stage that its uninterrupted stretch takes in addition.

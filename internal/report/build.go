@@ -64,6 +64,9 @@ func New(r *analysis.Result, short Short) *Document {
 				Cell: cells[w.Cell].Name, Condition: cells[w.Cell].Condition, Path: append([]string{}, w.Path...), Data: w.Data,
 			})
 	}
+	for _, l := range r.Levels {
+		d.Levels = append(d.Levels, newLevel(cells, l))
+	}
 	for _, w := range r.Warnings {
 		d.Warned = append(d.Warned, newWarn(cells, w))
 	}

@@ -40,10 +40,11 @@ type Document struct {
 	Failed []Failure `json:"failures"`
 	// how cells were reached and what their data lay on; those without either left out
 	DataPaths   []DataPath   `json:"ways"`
-	Warned      []Warning    `json:"warnings"`    // what the reader must know
-	Differences []Difference `json:"differences"` // what is not the same in all runs of a comparison
-	Spectra     []Spectrum   `json:"spectra"`     // percentiles of single operations
-	Curves      []Curve      `json:"curves"`      // single operations one after the other
+	Levels      []Level      `json:"levels,omitempty"` // where the noise of cells that took turns comes from
+	Warned      []Warning    `json:"warnings"`         // what the reader must know
+	Differences []Difference `json:"differences"`      // what is not the same in all runs of a comparison
+	Spectra     []Spectrum   `json:"spectra"`          // percentiles of single operations
+	Curves      []Curve      `json:"curves"`           // single operations one after the other
 	Trust       *Trust       `json:"trust,omitempty"`
 	Next        []Step       `json:"next,omitempty"` // at most two
 	View        `json:"-"`
@@ -289,6 +290,7 @@ type View struct {
 	Reasons      []Line
 	Failures     []Line
 	DataPaths    []Line
+	Levels       []Line
 	Absent       []Line // cells that their engine cannot do, and why
 	Written      []Line // on the run, by people
 	Notes        []Note

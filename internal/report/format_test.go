@@ -55,6 +55,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 		Runs: make([]report.Run, 1), Groups: make([]report.Group, 1), Reasons: make([]report.Reason, 1),
 		Failed: []report.Failure{{Part: "disk"}}, Warned: make([]report.Warning, 1),
 		Differences: make([]report.Difference, 1), Spectra: make([]report.Spectrum, 1), Curves: make([]report.Curve, 1),
+		Levels: make([]report.Level, 1),
 	}
 	for section, v := range map[string]any{
 		"The report": d, "A run": d.Runs[0], "A group": d.Groups[0], "A metric": report.Metric{},
@@ -63,7 +64,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 		"Trust": report.Trust{}, "A step": report.Step{}, "A row in its runs": report.InRun{},
 		"An effect": report.Effect{Shift: &report.Shift{}}, "A reason": d.Reasons[0], "A failure": d.Failed[0],
 		"A spectrum": d.Spectra[0], "A point of a spectrum": report.SpectrumPoint{}, "A curve": d.Curves[0],
-		"A difference": d.Differences[0], "A warning": d.Warned[0],
+		"A level": d.Levels[0], "A difference": d.Differences[0], "A warning": d.Warned[0],
 	} {
 		b, err := json.Marshal(v)
 		if err != nil {

@@ -24,6 +24,7 @@ func (d *Document) sayRun(r *analysis.Result) {
 	}
 	d.sayReasons()
 	d.writeDataPaths()
+	d.sayLevels()
 	d.sayFailures()
 	d.Written = writtenLines(run)
 }

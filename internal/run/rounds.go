@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -22,8 +23,9 @@ import (
 
 // turns are the turns of a cell: a bench.Turns that belongs to the trial of the present block.
 type turns struct {
-	trial *member // nil outside of blocks
-	off   bool    // its containers cannot be given turns
+	trial   *member // nil outside of blocks
+	off     bool    // the containers of its condition cannot be given turns
+	limited bool    // its own have a limit that works in periods
 }
 
 // partStages is more than the number of stages of a part.
@@ -41,7 +43,10 @@ func (t *turns) Wait(ctx context.Context, begins bool) (time.Duration, error) {
 		t.trial.stage++
 	}
 	t.trial.yield()
-	return t.trial.slice, context.Cause(ctx)
+	if err := context.Cause(ctx); err != nil || !t.off {
+		return t.trial.slice, err
+	}
+	return 0, fmt.Errorf("%w, or another one of its condition cannot", bench.ErrNoTurns)
 }
 
 // A member is one of the trials of a block that take turns.
@@ -51,6 +56,7 @@ type member struct {
 	clock func() time.Duration
 	watch *watch
 
+	begin       func()        // runs the trial; nil once it has begun
 	fatal       func()        // ends the other trials
 	baton, back chan struct{} // back has room for one, so that a stuck trial that ends after all is not in the way
 	stage       int           // that it has reached, from 1
@@ -66,7 +72,7 @@ type member struct {
 	stuck   atomic.Bool // it did not come back: nothing below may be read
 	ended   bool
 	sample  bench.Sample
-	refused bool  // its container cannot be given turns
+	refused error // wraps bench.ErrNoTurns: why it must run whole instead
 	err     error // why the run cannot continue
 }
 
@@ -116,6 +122,10 @@ func (m *member) isLeft() bool { return m != nil && m.stuck.Load() }
 // getOn lets the member run until it waits for its next turn, or ends. One that does not even
 // end after its limit is left behind, and the run cannot continue.
 func (m *member) getOn() {
+	if begin := m.begin; begin != nil {
+		m.begin = nil
+		go begin()
+	}
 	m.baton <- struct{}{}
 	select {
 	case <-m.back:
@@ -145,7 +155,7 @@ func (r *runner) together(ctx context.Context, trials []bench.Trial) ([]bench.Sa
 		members[i] = r.member(ctx, cancel, t)
 	}
 	for _, m := range members {
-		m.getOn()
+		r.getOn(m)
 	}
 	for told := r.Clock(); ; {
 		if now := r.Clock(); now-told >= time.Second {
@@ -160,7 +170,7 @@ func (r *runner) together(ctx context.Context, trials []bench.Trial) ([]bench.Sa
 		round = slices.DeleteFunc(round, func(m *member) bool { return m.stage > lowest })
 		r.order.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
 		for _, m := range round {
-			m.getOn()
+			r.getOn(m)
 		}
 	}
 	samples, err := make([]bench.Sample, len(trials)), error(nil)
@@ -177,14 +187,43 @@ func (r *runner) together(ctx context.Context, trials []bench.Trial) ([]bench.Sa
 		if own := r.turns[m.trial.Cell]; own != nil {
 			own.trial = nil
 		}
-		if m.refused {
-			r.runWhole(r.plan.Cells[m.trial.Cell].Condition)
-		}
 		if err == nil {
 			err = m.err
 		}
 	}
+	for i, m := range members {
+		if err == nil && !m.stuck.Load() && m.refused != nil && ctx.Err() == nil {
+			samples[i], err = r.again(ctx, m)
+		}
+	}
 	return samples, err
+}
+
+// getOn lets a member get on. If it cannot be given turns, its condition takes none from now on: the other
+// trials of it end when their next turn comes, with the same error, and those that have not begun do not.
+func (r *runner) getOn(m *member) {
+	if own := r.turns[m.trial.Cell]; own != nil && own.off && m.begin != nil {
+		m.ended, m.refused = true, bench.ErrNoTurns
+		return
+	}
+	m.getOn()
+	if m.stuck.Load() || !m.ended || m.refused == nil {
+		return
+	}
+	r.runWhole(r.plan.Cells[m.trial.Cell].Condition)
+	if own := r.turns[m.trial.Cell]; own != nil && errors.Is(m.refused, bench.ErrPeriodicLimit) {
+		own.limited = true
+	}
+}
+
+// again runs a trial whole that could not be given turns, and returns its one sample. What was tried before
+// is part of its time.
+func (r *runner) again(ctx context.Context, m *member) (bench.Sample, error) {
+	s, err := r.trial(ctx, m.trial, nil)
+	if !m.sample.Began.IsZero() {
+		s.Began, s.Elapsed = m.sample.Began, s.Elapsed+m.sample.Elapsed
+	}
+	return s, err
 }
 
 // runWhole takes the cells of a condition out of the rounds, all of them: what takes turns is not
@@ -206,13 +245,13 @@ func (r *runner) member(ctx context.Context, cancel func(), t bench.Trial) *memb
 	if own := r.turns[t.Cell]; own != nil {
 		own.trial = m
 	}
-	go func() {
+	m.begin = func() {
 		<-m.baton
 		m.since = r.Clock()
 		m.sample, m.err = r.trial(ctx, t, m)
 		m.ended = true
 		m.back <- struct{}{}
-	}()
+	}
 	return m
 }
 

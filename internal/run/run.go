@@ -178,6 +178,9 @@ func newRunner(o Options) *runner {
 		if slices.Contains(s.Notes, bench.NoteWhole) {
 			r.runWhole(r.plan.Cells[s.Trial.Cell].Condition)
 		}
+		if own := r.turns[s.Trial.Cell]; own != nil && slices.Contains(s.Notes, bench.NotePeriodicLimit) {
+			own.limited = true
+		}
 		r.spent += s.Elapsed
 		if r.Precision != nil {
 			r.Precision.Add(s)

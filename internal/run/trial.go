@@ -41,9 +41,7 @@ func (r *runner) trial(ctx context.Context, t bench.Trial, turns *member) (bench
 	limited, cancel := r.limited(ctx, turns)
 	m := newMeter(limited, r.Clock, r.plan.OpTime, r.Header.Metrics)
 	m.known, m.plant = r.notes, r.plan.PlantedIn(t.Cell)
-	if own := r.turns[t.Cell]; own != nil && own.off {
-		m.Note(bench.NoteWhole)
-	}
+	r.noteWhole(m, t.Cell)
 	wait := r.await
 	if turns != nil { // rounds wait for it
 		wait = func(_ *meter, trial func() error) error { return trial() }
@@ -68,8 +66,8 @@ func (r *runner) trial(ctx context.Context, t bench.Trial, turns *member) (bench
 		}
 		s.Outcome, r.unsupported[t.Cell] = bench.Unsupported, unsupportedCell{s.Operation, s.Reason}
 	}
-	if turns != nil {
-		turns.refused = errors.Is(err, bench.ErrNoTurns)
+	if turns != nil && errors.Is(err, bench.ErrNoTurns) && m.cleanup == nil {
+		turns.refused = err
 	}
 	cancel()
 	s.Elapsed = spent() - beganSpending
@@ -81,6 +79,18 @@ func (r *runner) trial(ctx context.Context, t bench.Trial, turns *member) (bench
 		return s, fatal
 	}
 	return s, nil
+}
+
+// noteWhole marks the sample of a trial that runs whole though the plan has its cell take turns.
+func (r *runner) noteWhole(m *meter, cell int) {
+	own := r.turns[cell]
+	if own == nil || !own.off {
+		return
+	}
+	m.Note(bench.NoteWhole)
+	if own.limited {
+		m.Note(bench.NotePeriodicLimit)
+	}
 }
 
 // limited returns a context that ends when the trial has used its time.

@@ -16,14 +16,15 @@ const Inside = "inside."
 // SystemCalls is the counter that exists only in a run that counts system calls.
 const SystemCalls = Inside + "syscalls"
 
-// Counters lists the metrics that Record reports, for a workload's Metrics.
+// Counters lists the metrics that Record reports, and those that RecordReport reports beside a load's own, for
+// a workload's Metrics.
 func Counters() []bench.Metric {
 	all := counters()
 	metrics := make([]bench.Metric, len(all))
 	for i, c := range all {
 		metrics[i] = c.Metric
 	}
-	return metrics
+	return append(metrics, costs()...)
 }
 
 // Record reports the counters of all processes of a trial together; each of counted is

@@ -86,9 +86,13 @@ func RecordReport(to bench.Recorder, r *load.Report) {
 	for _, name := range slices.Sorted(maps.Keys(r.Distributions)) {
 		to.Distribution(name, string(r.Distributions[name]))
 	}
+	for _, name := range slices.Sorted(maps.Keys(r.Slices)) {
+		to.Series(name+SlicesSuffix, r.Slices[name])
+	}
 	for _, note := range r.Notes {
 		to.Note(note)
 	}
+	recordCost(to, r)
 }
 
 // Jobs is the work of a cell's trials, each job in a container of its own. It is a

@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -81,6 +82,28 @@ func (s *ownEnv) of(first proc.Process, calls bench.CallCounter) Counts {
 		c.limitStats = s.limitStatsOf(first)
 	}
 	return c
+}
+
+// periodicLimit returns what limits a process in periods or by tokens, empty if nothing does.
+func (s *ownEnv) periodicLimit(pid int) (string, error) {
+	if s.hierarchy != nil {
+		groups, err := s.hierarchy.PathOf(pid)
+		if err != nil {
+			return "", err
+		}
+		all, err := s.hierarchy.Throttles(groups)
+		if err != nil {
+			return "", err
+		}
+		if len(all) > 0 {
+			return fmt.Sprintf("%s (%s of control group %s)", all[0].Kind, all[0].File, all[0].Path), nil
+		}
+	}
+	kind, err := netpath.RateLimit(pid)
+	if err != nil || kind == "" { // without the permission to enter it, the link is unknown, as its counters are
+		return "", nil
+	}
+	return "a rate limit on its link (tc " + kind + ")", nil
 }
 
 // queue reads the queues of a network namespace. Their counts are unknown without the

@@ -290,6 +290,9 @@ func (p *Process) Reports(ctx context.Context, n int) ([]*load.Report, error) {
 	if err != nil {
 		return nil, p.named(err)
 	}
+	if p.turns.giver != nil {
+		all[n-1].Turns = p.turns.newCost()
+	}
 	return all, nil
 }
 

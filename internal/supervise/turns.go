@@ -14,6 +14,14 @@ type turns struct {
 	from  bench.Turns
 	giver *turn.Giver // nil if the process takes none
 	stage int         // that the process had reached at the end of its last turn
+	cost  turn.Cost   // at the last newCost
+}
+
+// newCost returns what the turns have cost since the last newCost.
+func (t *turns) newCost() turn.Cost {
+	before := t.cost
+	t.cost = t.giver.Cost()
+	return t.cost.Minus(before)
 }
 
 // TakeTurns lets a process that has just been started take turns with those of other cells, from now
@@ -28,8 +36,8 @@ func (p *Process) TakeTurns(ctx context.Context, from bench.Turns) error {
 		return p.named(fmt.Errorf("%w: its engine does not tell its process", bench.ErrNoTurns))
 	}
 	return p.WhileRunning(ctx, func(ctx context.Context) (err error) {
-		if !p.find(ctx) {
-			return p.named(errors.New("its process was not found"))
+		if err := p.CheckTurns(ctx, from); err != nil {
+			return err
 		}
 		p.turns.giver, err = turn.Open(ctx, p.first.PID)
 		switch {
@@ -41,6 +49,25 @@ func (p *Process) TakeTurns(ctx context.Context, from bench.Turns) error {
 		p.turns.from = from
 		return p.named(p.turns.giver.Await(ctx))
 	})
+}
+
+// CheckTurns returns an error if the process must not rest between turns, because of a limit that the
+// kernel has for it. Whoever takes turns as the client of a process calls it for that one.
+func (p *Process) CheckTurns(ctx context.Context, from bench.Turns) error {
+	if !taken(from) {
+		return nil
+	}
+	if !p.find(ctx) {
+		return p.named(errors.New("its process was not found"))
+	}
+	what, err := p.ownEnv.periodicLimit(p.first.PID)
+	switch {
+	case err != nil:
+		return p.named(fmt.Errorf("read its limits: %w", err))
+	case what != "":
+		return p.named(fmt.Errorf("%w: %s", bench.ErrPeriodicLimit, what))
+	}
+	return nil
 }
 
 // taken reports whether there are turns to take at present.

@@ -56,6 +56,14 @@ func TestTakeTurns(t *testing.T) {
 					t.Errorf("%s is %v, and %v without interruption", metric, value, stretch)
 				}
 			}
+			for i, metric := range []string{"cpu.single", "memory.copy"} {
+				if c := reports[i].Turns; i == 1 && (c.Turns < 5 || c.Spent <= 0 || c.Lost <= 0 || c.Lost > c.Spent) {
+					t.Errorf("the turns of the last load have cost %+v", c)
+				}
+				if len(reports[i].Slices[metric]) == 0 || reports[i].Measured < 0.05 {
+					t.Errorf("%s: slices %v, measured for %v s", metric, reports[i].Slices[metric], reports[i].Measured)
+				}
+			}
 			// One thread, two threads, the stretch; four moves, latencies and the stretch.
 			if from.stages < 3+5+1 || from.turns <= from.stages {
 				t.Errorf("%d stages in %d turns", from.stages, from.turns)
@@ -99,5 +107,109 @@ func TestTurnsOfBrokenProcesses(t *testing.T) {
 				t.Errorf("Reports = %v, want %q", err, test.want)
 			}
 		})
+	}
+}
+
+// A container that is paused in its turn, and an engine that does not answer any more while the process
+// inside lives on: the one reaches its limit, the other is told at once.
+func TestTurnsOfBrokenContainers(t *testing.T) {
+	e := engines(t)["floor"]
+	pauser, ok := bench.As[bench.Pauser](e)
+	if !ok {
+		t.Fatal("the floor cannot pause")
+	}
+	enough, gone := errors.New("enough"), errors.New("the daemon is gone")
+	for name, want := range map[string]error{"paused": enough, "daemon": gone} {
+		t.Run(name, func(t *testing.T) {
+			dying := &mortal{Engine: e, died: make(chan struct{}), why: gone}
+			p, _ := start(t, dying, bench.Limits{}, "load", turn.Option, "cpu", "time=1s", "kernels=prime")
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			from := &alone{do: func(turn int) {
+				switch {
+				case turn == 5 && name == "daemon":
+					close(dying.died)
+					time.Sleep(50 * time.Millisecond) // others have their turns
+				case turn == 5:
+					if err := pauser.Pause(t.Context(), dying.container); err != nil {
+						t.Error(err)
+					}
+					time.AfterFunc(200*time.Millisecond, func() { cancel(enough) })
+				case turn > 6:
+					t.Error("it gets turns all the same")
+				}
+			}}
+			if err := p.TakeTurns(ctx, from); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.Reports(ctx, 1); err == nil || !strings.Contains(err.Error(), want.Error()) {
+				t.Errorf("Reports = %v, want %v", err, want)
+			}
+			if name == "paused" {
+				if err := pauser.Resume(t.Context(), dying.container); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// mortal is an engine whose Wait fails from some time on, as that of a daemon that was killed does.
+type mortal struct {
+	bench.Engine
+	died      chan struct{}
+	why       error
+	container bench.Container // the engine's own
+}
+
+func (m *mortal) Daemons(context.Context) ([]int, error) { return nil, nil }
+
+func (m *mortal) Pid(ctx context.Context, _ bench.Container) (int, error) {
+	reporter, ok := bench.As[bench.ProcessReporter](m.Engine)
+	if !ok {
+		return 0, bench.ErrUnsupported
+	}
+	return reporter.Pid(ctx, m.container)
+}
+
+func (m *mortal) Create(ctx context.Context, spec bench.Spec) (c bench.Container, err error) {
+	m.container, err = m.Engine.Create(ctx, spec)
+	return mortalContainer{m.container, m}, err
+}
+
+type mortalContainer struct {
+	bench.Container
+	of *mortal
+}
+
+func (c mortalContainer) Wait(ctx context.Context) (bench.Exit, error) {
+	living, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	go func() {
+		select {
+		case <-c.of.died:
+			end(c.of.why)
+		case <-living.Done():
+		}
+	}()
+	exit, err := c.Container.Wait(living)
+	if why := context.Cause(living); err != nil && why != nil {
+		err = why
+	}
+	return exit, err
+}
+
+// A limit that works in periods is found in the kernel, and then the process takes no turns.
+func TestTurnsOfLimited(t *testing.T) {
+	e := engines(t)["floor"]
+	p, _ := start(t, e, bench.Limits{CPUs: 0.5}, "load", turn.Option, "cpu", "time=1s", "kernels=prime")
+	err := p.TakeTurns(t.Context(), &alone{})
+	if !errors.Is(err, bench.ErrPeriodicLimit) || !errors.Is(err, bench.ErrNoTurns) ||
+		!strings.Contains(err.Error(), "a CPU quota") {
+		t.Errorf("TakeTurns = %v, want that it has a CPU quota", err)
+	}
+	free, _ := start(t, e, bench.Limits{Memory: 256 << 20}, "load", turn.Option, "cpu", "time=20ms", "kernels=prime")
+	if err := free.CheckTurns(t.Context(), &alone{}); err != nil {
+		t.Errorf("with a limit of memory alone: %v", err)
 	}
 }

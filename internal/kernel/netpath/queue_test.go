@@ -112,6 +112,42 @@ func TestPeerWithoutRoute(t *testing.T) {
 	}
 }
 
+// A queue that gives packets out at a rate is found, whoever set it; the kernel's own ones are none.
+func TestRateLimit(t *testing.T) {
+	if got, err := RateLimit(os.Getpid()); err != nil || got != "" {
+		t.Errorf("of this network namespace: %q, %v; want none, whatever is there", got, err)
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("only root makes network namespaces")
+	}
+	pid := other(t)
+	h, err := openNetlink(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	pair := netlink.NewVeth(netlink.LinkAttrs{Name: "a"})
+	pair.PeerName = "b"
+	if err := errors.Join(h.LinkAdd(pair), h.LinkSetUp(pair)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := RateLimit(pid); err != nil || got != "" {
+		t.Errorf("without one: %q, %v", got, err)
+	}
+	limit := &netlink.Tbf{
+		QdiscAttrs: netlink.QdiscAttrs{
+			LinkIndex: pair.Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT,
+		},
+		Rate: 1 << 20, Limit: 1 << 20, Buffer: 1 << 16,
+	}
+	if err := h.QdiscAdd(limit); err != nil {
+		t.Skipf("this kernel has no tbf: %v", err)
+	}
+	if got, err := RateLimit(pid); err != nil || got != "tbf" {
+		t.Errorf("with one: %q, %v; want tbf", got, err)
+	}
+}
+
 // gVisor takes the address of a container's interface for its own network stack: the
 // container has a network all the same. An interface that is down is none.
 func TestInterfaceWithoutAddress(t *testing.T) {

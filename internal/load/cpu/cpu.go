@@ -70,45 +70,49 @@ func Run(args *load.Args) (*load.Report, error) {
 	if err := c.warm(warmUp); err != nil {
 		return nil, err
 	}
-	one, all, err := c.segments(o.threads, o.time-warmUp)
+	r := load.NewReport(Name)
+	one, all, err := c.segments(r, o.threads, o.time-warmUp)
 	if err != nil {
 		return nil, err
 	}
-	r := load.NewReport(Name)
 	r.Facts[FactCPUs] = strconv.Itoa(load.CPUs())
 	r.Facts[FactThreads] = strconv.Itoa(o.threads)
 	addScores(r.Values, Single, o.kernels, rates(one, segment.cpuShare))
 	addScores(r.Values, All, o.kernels, rates(all, segment.computeShare))
 	r.Values[SingleDone] = mean(rates(one, segment.computeShare))
-	return r, c.stretch(r.Values, o)
+	return r, c.stretch(r, o)
 }
 
 // stretch measures again in one turn that nothing interrupts, if the process takes turns.
-func (c *pool) stretch(values map[string]float64, o options) error {
+func (c *pool) stretch(r *load.Report, o options) error {
 	if c.turns == nil {
 		return nil
 	}
 	c.turns.Whole()
 	c.turns = nil
-	one, all, err := c.segments(o.threads, o.time/load.StretchShare)
+	one, all, err := c.segments(r, o.threads, o.time/load.StretchShare)
 	if err != nil {
 		return err
 	}
-	values[Single+load.StretchSuffix] = mean(rates(one, segment.cpuShare))
-	values[All+load.StretchSuffix] = mean(rates(all, segment.computeShare))
+	r.Values[Single+load.StretchSuffix] = mean(rates(one, segment.cpuShare))
+	r.Values[All+load.StretchSuffix] = mean(rates(all, segment.computeShare))
 	return nil
 }
 
-// segments returns the segments of one thread by itself, and those of all threads at once.
-func (c *pool) segments(threads int, share time.Duration) (one, all []segment, err error) {
-	if threads == 1 {
-		one, err = c.work(1, share)
+// segments returns the segments of one thread by itself, and those of all threads at once. It reports
+// how long that was, and the slices.
+func (c *pool) segments(r *load.Report, threads int, share time.Duration) (one, all []segment, err error) {
+	r.Measured += share.Seconds()
+	if threads > 1 {
+		share /= 2
+	}
+	one, slices, err := c.work(1, share)
+	r.AddSlices(Single, slices)
+	if err != nil || threads == 1 {
 		return one, one, err
 	}
-	if one, err = c.work(1, share/2); err != nil {
-		return nil, nil, err
-	}
-	all, err = c.work(threads, share/2)
+	all, slices, err = c.work(threads, share)
+	r.AddSlices(All, slices)
 	return one, all, err
 }
 

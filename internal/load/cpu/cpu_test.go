@@ -63,7 +63,7 @@ func TestBursts(t *testing.T) {
 	}, 1}
 	c := newPool(nil, []kernel{disturbed}, 1)
 	c.shortest[0] = sliceTime
-	segments, err := c.work(1, 100*sliceTime)
+	segments, _, err := c.work(1, 100*sliceTime)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestWrongAnswer(t *testing.T) {
 		t.Errorf("warm-up: %v", err)
 	}
 	c.shortest[0] = time.Millisecond
-	if _, err := c.work(1, time.Millisecond); err == nil || !strings.Contains(err.Error(), "adding") {
+	if _, _, err := c.work(1, time.Millisecond); err == nil || !strings.Contains(err.Error(), "adding") {
 		t.Errorf("work: %v", err)
 	}
 }
@@ -121,7 +121,7 @@ func TestSpell(t *testing.T) {
 	for i := range c.shortest {
 		c.shortest[i] = time.Millisecond
 	}
-	segments, err := c.work(1, 40*time.Millisecond)
+	segments, _, err := c.work(1, 40*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestStoodStill(t *testing.T) {
 	}
 	c := newPool(nil, all, 1)
 	c.shortest[0], c.shortest[1] = sliceTime, sliceTime
-	segments, err := c.work(1, 2*still)
+	segments, _, err := c.work(1, 2*still)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,19 +86,27 @@ func (k kernel) check(answer uint64) error {
 	return nil
 }
 
-// work runs the kernels in turns for a share of the time, on that many threads at once.
-func (c *pool) work(threads int, share time.Duration) ([]segment, error) {
+// work runs the kernels in turns for a share of the time, on that many threads at once. Slices are the speeds
+// in the slices of a process that takes turns.
+func (c *pool) work(threads int, share time.Duration) (segments []segment, slices []float64, err error) {
 	segments, errs := make([]segment, threads), make([]error, threads)
-	operations := make([]int, len(c.kernels))
+	chunks := make([]chunk, len(c.kernels))
 	for i, quick := range c.shortest {
-		operations[i] = max(int(share/time.Duration(len(c.kernels))/chunkCount/quick), 1)
+		n := max(int(share/time.Duration(len(c.kernels))/chunkCount/quick), 1)
+		chunks[i] = chunk{n, float64(n) * quick.Seconds()}
 	}
-	load.RunThreads(c.turns, threads, func(i int, clock *turn.Clock) {
+	slices = load.RunThreads(c.turns, threads, func(i int, clock *turn.Clock) {
 		runtime.LockOSThread() // its CPU time is read
 		defer runtime.UnlockOSThread()
-		segments[i], errs[i] = c.workers[i].run(c.kernels, operations, clock, share)
+		segments[i], errs[i] = c.workers[i].run(c.kernels, chunks, clock, share)
 	})
-	return segments, firstOf(errs)
+	return segments, slices, firstOf(errs)
+}
+
+// A chunk is the part of a kernel's work for which the clock is read once.
+type chunk struct {
+	operations int
+	work       float64 // the time that it takes undisturbed, in seconds
 }
 
 func firstOf(errs []error) error {
@@ -131,23 +139,24 @@ type kernelRate struct {
 // Turns begin at fixed times, so that threads stay together as long as a chunk is shorter
 // than a turn. A thread that stood still would make up missed turns with one chunk each,
 // with caches and branch predictors full of another kernel. So it skips whole rounds.
-func (h worker) run(kernels []kernel, operations []int, clock *turn.Clock, share time.Duration) (segment, error) {
+func (h worker) run(kernels []kernel, chunks []chunk, clock *turn.Clock, share time.Duration) (segment, error) {
 	cpu, now, missed := threadTime(), time.Duration(0), time.Duration(0)
 	for turns := 0; turns < len(kernels) || now < share; turns++ {
 		late := max(now-missed-time.Duration(turns)*sliceTime, 0)
 		missed += late.Truncate(time.Duration(len(kernels)) * sliceTime)
 		i, until := turns%len(kernels), missed+time.Duration(turns+1)*sliceTime
 		for more := true; more; more = now < until && len(h.chunkTimes[i]) < maxChunks {
-			if err := kernels[i].repeat(h.operations[i], operations[i]); err != nil {
+			if err := kernels[i].repeat(h.operations[i], chunks[i].operations); err != nil {
 				return segment{}, err
 			}
 			last := now
 			now = clock.Now()
+			clock.Did(chunks[i].work)
 			h.chunkTimes[i] = append(h.chunkTimes[i], now-last)
 		}
 		clock.Pause(now)
 	}
-	return segment{h.kernelRates(operations), now, threadTime() - cpu}, nil
+	return segment{h.kernelRates(chunks), now, threadTime() - cpu}, nil
 }
 
 func (k kernel) repeat(operation func() uint64, times int) error {
@@ -160,10 +169,10 @@ func (k kernel) repeat(operation func() uint64, times int) error {
 }
 
 // kernelRates computes the paces from the times of the chunks, and resets those.
-func (h worker) kernelRates(operations []int) (all []kernelRate) {
+func (h worker) kernelRates(chunks []chunk) (all []kernelRate) {
 	for i, took := range h.chunkTimes {
 		slices.Sort(took)
-		all = append(all, kernelRate{operations[i], len(took), max(took[len(took)/100], 1)})
+		all = append(all, kernelRate{chunks[i].operations, len(took), max(took[len(took)/100], 1)})
 		h.chunkTimes[i] = took[:0]
 	}
 	return all

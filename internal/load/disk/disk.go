@@ -102,6 +102,8 @@ func (f *file) measurePattern(page *turn.Page, p Pattern, plan Plan, q queue, r 
 	if err := f.run(p, plan, q, t); err != nil {
 		return err
 	}
+	r.Measured += plan.Time.Seconds()
+	r.AddSlices(Metric(p.Name)+".iops", t.stage.Slices())
 	if err := Record(r, p, t.rate(), plan.BlockOf(p), t.latency); err != nil || t.stage == nil || !p.Random {
 		return err
 	}
@@ -116,5 +118,6 @@ func (f *file) measurePattern(page *turn.Page, p Pattern, plan Plan, q queue, r 
 		return err
 	}
 	r.Values[Metric(p.Name)+".iops"+load.StretchSuffix] = t.rate()
+	r.Measured += plan.Time.Seconds()
 	return nil
 }

@@ -73,6 +73,7 @@ func keepFull(r ring, w work, t *tally) error {
 				return err
 			}
 			t.add(now, now-begun[c.slot])
+			t.clock.Did(1)
 			if t.isOver(now) || t.clock.Over(now) {
 				under--
 			} else if err := begin(c.slot); err != nil {

@@ -57,6 +57,7 @@ func (w *work) threadLoop(i int, t *tally) error {
 		}
 		now := t.now()
 		t.add(now, now-begun)
+		t.clock.Did(1)
 		if !t.isOver(now) {
 			t.clock.Pause(now)
 		}

@@ -76,6 +76,7 @@ func (l *loader) stretch(r *load.Report, before *outcome, p Plan) error {
 	if err != nil {
 		return err
 	}
+	r.Measured += whole.Measured
 	o.facts(r, before.sent+o.sent, before.sendTime+o.sendTime) // whoever counts the server's work counts this too
 	for _, name := range Stretches() {
 		if value, ok := whole.Values[name]; ok {

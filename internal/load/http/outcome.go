@@ -24,6 +24,7 @@ type round struct {
 	cpu       time.Duration // CPU time of the client, per CPU
 	all       counts        // of this round and those before it
 	sent      int64         // requests of these rounds, with those that do not count
+	slices    []float64     // the speeds in its slices, if it took turns
 	gaveUp    bool
 }
 
@@ -32,6 +33,7 @@ type outcome struct {
 	plan     Plan
 	tally    tally
 	rounds   []speed
+	slices   []float64
 	elapsed  time.Duration // of the requests that count
 	cpu      time.Duration // of each CPU of the client
 	sent     int64         // requests, with those that do not count
@@ -68,6 +70,7 @@ func (o *outcome) add(r *round, before counts) {
 		transfer: float64(r.all.bytes-before.bytes) / elapsed.Seconds(),
 	})
 	o.elapsed += elapsed
+	o.slices = append(o.slices, r.slices...)
 	o.sendTime += r.sendTime
 	o.cpu += max(0, r.cpu)
 	o.sent = r.sent

@@ -44,6 +44,8 @@ func (o *outcome) report() (*load.Report, error) {
 		}
 	}
 	o.facts(r, o.sent, o.sendTime)
+	r.Measured = o.elapsed.Seconds()
+	r.AddSlices("http.rate", o.slices)
 	return r, nil
 }
 

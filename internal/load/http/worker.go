@@ -224,6 +224,7 @@ func (w *worker) count(k Kind, origin time.Duration, why error) {
 // record counts a complete answer, with its times.
 func (w *worker) record(c *conn) {
 	w.lastGood, w.failing = w.now, false
+	w.turn.Did(1)
 	if c.origin < w.schedule.countFrom {
 		if w.schedule.overlaps(w.now) {
 			w.tally.addOverlap(w.now, c.got)

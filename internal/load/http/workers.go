@@ -57,7 +57,7 @@ func (ws *workers) round(p *Plan) round {
 		})
 	}
 	all.Wait()
-	r := round{countFrom: begin + p.Warmup, sendTime: ws.last() - begin}
+	r := round{slices: stage.Slices(), countFrom: begin + p.Warmup, sendTime: ws.last() - begin}
 	r.cpu = (affinity.CPUTime() - cpu - (ws.busyWait() - busyWait)) / time.Duration(len(ws.all))
 	for _, w := range ws.all {
 		r.all.add(w.tally.counts)

@@ -8,8 +8,9 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"syscall"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/turn"
@@ -30,52 +31,91 @@ const wordSize = 8
 
 // arrays are three arrays of the same size, outside of Go's heap.
 type arrays struct {
-	memory []byte
-	words  [3][]uint64
-	pages  string
+	words    [3][]uint64
+	mappings [3][]byte // that the words are in
+	pages    string
+	threads  int
 }
 
 // newArrays maps the arrays and sets every word to 1; each part is touched by the thread
 // that will use it.
 func newArrays(o options) (*arrays, error) {
-	const page = 2 << 20 // the size of a huge page on most machines
-	stride := (o.size + page - 1) / page * page
-	memory, err := mapped(3*stride, o.pages)
-	if err != nil {
-		return nil, err
-	}
-	a := &arrays{memory: memory, pages: o.pages}
+	a := &arrays{pages: o.pages, threads: o.threads}
 	for i := range a.words {
-		first := (*uint64)(unsafe.Pointer(&memory[i*stride]))
-		a.words[i] = unsafe.Slice(first, o.size/wordSize)
+		if err := a.remap(i, o.size); err != nil {
+			a.free()
+			return nil, err
+		}
 	}
-	err = errors.Join(a.fillAll(o.threads), a.check())
-	if err != nil {
-		return nil, errors.Join(err, syscall.Munmap(memory))
+	if err := a.check(); err != nil {
+		a.free()
+		return nil, err
 	}
 	return a, nil
 }
 
-func (a *arrays) free() { _ = syscall.Munmap(a.memory) } // on an error, the memory stays until the process ends
-
-func mapped(size int, pages string) ([]byte, error) {
-	flags := syscall.MAP_PRIVATE | syscall.MAP_ANON
-	if pages == Huge {
-		flags |= syscall.MAP_HUGETLB
+// renew gives each array other pages of memory, and sets every word to 1. An array's pages are freed only
+// after those of its successor were touched: the kernel would give it the same ones again.
+func (a *arrays) renew() error {
+	for i, words := range a.words {
+		if err := a.remap(i, len(words)*wordSize); err != nil {
+			return err
+		}
 	}
-	memory, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, flags)
+	return a.check()
+}
+
+// remap puts a new array in the place of one, if there is one.
+func (a *arrays) remap(i, size int) error {
+	mapping, err := mapped(size, a.pages)
+	if err != nil {
+		return err
+	}
+	old := a.mappings[i]
+	a.mappings[i], a.words[i] = mapping, aligned(mapping, size)
+	if err := a.fill(a.words[i]); err != nil || old == nil {
+		return err
+	}
+	return unix.Munmap(old)
+}
+
+func (a *arrays) free() {
+	for _, mapping := range a.mappings {
+		if mapping != nil {
+			_ = unix.Munmap(mapping) // on an error, the memory stays until the process ends
+		}
+	}
+}
+
+// hugePage is the size of a huge page on most machines.
+const hugePage = 2 << 20
+
+// aligned returns the words of an array, which begins where a huge page can begin.
+func aligned(mapping []byte, size int) []uint64 {
+	at := uintptr(unsafe.Pointer(&mapping[0]))
+	skip := (hugePage - at%hugePage) % hugePage
+	return unsafe.Slice((*uint64)(unsafe.Pointer(&mapping[skip])), size/wordSize)
+}
+
+// mapped maps memory for an array, with room to align it.
+func mapped(size int, pages string) ([]byte, error) {
+	flags, room := unix.MAP_PRIVATE|unix.MAP_ANON, (size+2*hugePage-1)/hugePage*hugePage
+	if pages == Huge {
+		flags, room = flags|unix.MAP_HUGETLB, (size+hugePage-1)/hugePage*hugePage
+	}
+	memory, err := unix.Mmap(-1, 0, room, unix.PROT_READ|unix.PROT_WRITE, flags)
 	switch {
 	case err != nil && pages == Huge:
-		return nil, noHuge(size, err)
+		return nil, noHuge(3*room, err)
 	case err != nil:
 		return nil, fmt.Errorf("map %d MiB of memory: %w", size>>20, err)
 	case pages == Huge:
 		return memory, nil
 	}
-	err = syscall.Madvise(memory, madviseFor(pages))
+	err = unix.Madvise(memory, madviseFor(pages))
 	if err != nil && pages == Transparent {
 		return nil, errors.Join(fmt.Errorf("pages=transparent: the kernel has no transparent huge pages: %w",
-			err), syscall.Munmap(memory))
+			err), unix.Munmap(memory))
 	}
 	return memory, nil // a kernel without transparent huge pages uses normal ones
 }
@@ -85,24 +125,18 @@ func noHuge(size int, err error) error {
 		"reserve more with sysctl vm.nr_hugepages, or use a smaller size: %w", size>>20, err)
 }
 
-// The advice values of madvise(2), which package syscall lacks.
-const (
-	adviseHuge   = 14
-	adviseNoHuge = 15
-)
-
 func madviseFor(pages string) int {
 	if pages == Transparent {
-		return adviseHuge
+		return unix.MADV_HUGEPAGE
 	}
-	return adviseNoHuge
+	return unix.MADV_NOHUGEPAGE
 }
 
-// fillAll fills the arrays. If a control group limits huge pages, the process only notices
-// it here, by a signal.
-func (a *arrays) fillAll(threads int) error {
-	errs := make([]error, threads)
-	load.RunThreads(nil, threads, func(i int, _ *turn.Clock) {
+// fill fills an array. If a control group limits huge pages, the process only notices it here, by
+// a signal.
+func (a *arrays) fill(words []uint64) error {
+	errs := make([]error, a.threads)
+	_ = load.RunThreads(nil, a.threads, func(i int, _ *turn.Clock) {
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 		defer func() {
 			if fault := recover(); fault != nil {
@@ -110,11 +144,18 @@ func (a *arrays) fillAll(threads int) error {
 					"perhaps a control group limits huge pages (hugetlb): %v", a.pages, fault)
 			}
 		}()
-		for _, words := range a.words {
-			fill(part(words, i, threads), 1)
-		}
+		own := part(words, i, a.threads)
+		populate(own)
+		fill(own, 1)
 	})
 	return errors.Join(errs...)
+}
+
+// populate lets the kernel provide all pages of a part at once, which takes half as long as one page fault
+// for each. A kernel before 5.14 does not know how: then the pages come one by one.
+func populate(words []uint64) {
+	memory := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*wordSize)
+	_ = unix.Madvise(memory, unix.MADV_POPULATE_WRITE)
 }
 
 // part returns the part of one of several threads, in whole blocks.
@@ -125,12 +166,15 @@ func part(words []uint64, i, threads int) []uint64 {
 
 // check returns an error if transparent huge pages were requested but not provided.
 func (a *arrays) check() error {
-	if huge, ok := hugeBytes(); a.pages == Transparent && ok && huge < int64(len(a.memory))/2 {
+	if huge, ok := hugeBytes(); a.pages == Transparent && ok && huge < a.size()/2 {
 		return fmt.Errorf("pages=transparent: only %d of %d MiB are in huge pages: free memory may be fragmented, "+
-			"or /sys/kernel/mm/transparent_hugepage/enabled may be never", huge>>20, len(a.memory)>>20)
+			"or /sys/kernel/mm/transparent_hugepage/enabled may be never", huge>>20, a.size()>>20)
 	}
 	return nil
 }
+
+// size is the size of all arrays together, in bytes.
+func (a *arrays) size() int64 { return int64(len(a.words) * len(a.words[0]) * wordSize) }
 
 func (a *arrays) facts(facts map[string]string) {
 	facts[FactSize] = strconv.Itoa(len(a.words[0]) * wordSize)

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tare-bench/tare/internal/load"
@@ -32,24 +33,29 @@ func kernels() []kernel {
 	}
 }
 
-// bandwidths measures every move on all threads at once.
-func bandwidths(
-	page *turn.Page, values map[string]float64, a *arrays, threads int, share time.Duration,
-) error {
-	for _, m := range kernels() {
-		rates, errs := make([]float64, threads), make([]error, threads)
-		load.RunThreads(page, threads, func(i int, clock *turn.Clock) {
+// copying is the kernel that copies.
+func copying() kernel {
+	all := kernels()
+	return all[slices.IndexFunc(all, func(k kernel) bool { return k.name == Copy })]
+}
+
+// bandwidths measures moves on all threads at once, each for the same share of the time.
+func bandwidths(page *turn.Page, r *load.Report, a *arrays, share time.Duration, moves ...kernel) error {
+	for _, m := range moves {
+		rates, errs := make([]float64, a.threads), make([]error, a.threads)
+		speeds := load.RunThreads(page, a.threads, func(i int, clock *turn.Clock) {
 			w := pass{
-				kernel: m, a: part(a.words[0], i, threads), b: part(a.words[1], i, threads), c: part(a.words[2], i, threads),
+				kernel: m, a: part(a.words[0], i, a.threads), b: part(a.words[1], i, a.threads), c: part(a.words[2], i, a.threads),
 			}
-			rates[i], errs[i] = w.rate(clock, share/time.Duration(len(kernels())))
+			rates[i], errs[i] = w.rate(clock, share/time.Duration(len(moves)))
 		})
 		for i, rate := range rates {
 			if errs[i] != nil {
 				return errs[i]
 			}
-			values[m.name] += rate
+			r.Values[m.name] += rate
 		}
+		r.AddSlices(m.name, speeds)
 	}
 	return a.verify()
 }
@@ -84,6 +90,7 @@ func (w *pass) rate(clock *turn.Clock, share time.Duration) (float64, error) {
 		if start == 0 && now >= share/10 {
 			blocks, start = 0, now
 		}
+		clock.Did(block)
 		clock.Pause(now)
 	}
 	return float64(blocks) * block * float64(w.bytes) / (now - start).Seconds(), nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/turn"
 )
 
@@ -33,19 +34,27 @@ func LatencyOf(size int64) string {
 
 // latencies measures every working set. The last one is the largest power of two that
 // fits into memory, and gets half of the time.
-func latencies(page *turn.Page, values map[string]float64, memory []uint64, share time.Duration) error {
-	whole := 1 << (bits.Len(uint(len(memory))) - 1)
-	sizes := Sizes(int64(whole) * wordSize)
+func latencies(page *turn.Page, r *load.Report, memory []uint64, share time.Duration) error {
+	sizes := Sizes(int64(wholeSet(memory)) * wordSize)
 	for _, size := range sizes {
 		c := newChase(memory[:size/wordSize])
-		each, err := c.measure(page, share/2/time.Duration(len(sizes)))
+		each, _, err := c.measure(page, share/2/time.Duration(len(sizes)))
 		if err != nil {
 			return err
 		}
-		values[LatencyOf(size)] = each
+		r.Values[LatencyOf(size)] = each
 	}
-	each, err := newChase(memory[:whole]).measure(page, share/2)
-	values[Latency] = each
+	return latency(page, r, memory, share/2)
+}
+
+// wholeSet is the number of words of the largest working set: a power of two.
+func wholeSet(memory []uint64) int { return 1 << (bits.Len(uint(len(memory))) - 1) }
+
+// latency measures the largest working set.
+func latency(page *turn.Page, r *load.Report, memory []uint64, share time.Duration) error {
+	each, speeds, err := newChase(memory[:wholeSet(memory)]).measure(page, share)
+	r.Values[Latency] = each
+	r.AddSlices(Latency, speeds)
 	return err
 }
 
@@ -109,10 +118,11 @@ const (
 	chunks = 4096
 )
 
-// measure returns the seconds for each step in the fastest chunks. Making the chain has
-// already touched the memory; a tenth of the time is warm-up.
-func (c *chase) measure(page *turn.Page, share time.Duration) (float64, error) {
-	clock := page.Stage(1).Clock(time.Now())
+// measure returns the seconds for each step in the fastest chunks, and the speed in each slice. Making
+// the chain has already touched the memory; a tenth of the time is warm-up.
+func (c *chase) measure(page *turn.Page, share time.Duration) (each float64, speeds []float64, err error) {
+	stage := page.Stage(1)
+	clock := stage.Clock(time.Now())
 	steps := c.warm(clock, share/10, max(chunk, share/chunks))
 	took := make([]time.Duration, 0, 2*chunks)
 	for now, end := clock.Now(), share; len(took) == 0 || now < end; {
@@ -120,15 +130,16 @@ func (c *chase) measure(page *turn.Page, share time.Duration) (float64, error) {
 		last := now
 		c.walk(steps)
 		now = clock.Now()
+		clock.Did(float64(steps))
 		took = append(took, now-last)
 	}
 	clock.End()
 	lines := len(c.words) / lineWords
 	if want := linePosition(c.steps, lines); c.at != want {
-		return 0, fmt.Errorf("after %d steps through %d lines the chain is at word %d but should be at %d: "+
+		return 0, nil, fmt.Errorf("after %d steps through %d lines the chain is at word %d but should be at %d: "+
 			"this machine's memory is broken", c.steps, lines, c.at, want)
 	}
-	return medianOfFastest(took, steps), nil
+	return medianOfFastest(took, steps), stage.Slices(), nil
 }
 
 // medianOfFastest returns the seconds for each step in the first percentile of the chunks:
@@ -143,6 +154,7 @@ func (c *chase) warm(clock *turn.Clock, share, chunk time.Duration) int {
 	for steps, now := 64, clock.Now(); ; clock.Pause(now) {
 		before := now
 		c.walk(steps)
+		clock.Did(float64(steps))
 		if now = clock.Now(); now-before < chunk {
 			steps *= 2
 		} else if now >= share {

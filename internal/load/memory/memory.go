@@ -31,6 +31,7 @@ const (
 	FactSize    = "size"    // bytes of each array
 	FactPages   = "pages"   // the requested kind of pages
 	FactHuge    = "huge"    // bytes in huge pages, if the kernel tells
+	FactMapped  = "mapped"  // how often the arrays were mapped
 )
 
 // The sizes that an array may have.
@@ -40,18 +41,23 @@ const (
 )
 
 type options struct {
-	time    time.Duration // of all measurements together
-	size    int           // bytes of each array
-	threads int
-	pages   string
+	time     time.Duration // of all measurements together
+	size     int           // bytes of each array
+	threads  int
+	pages    string
+	mappings int
 }
+
+// MaxMappings is the largest number of times that the arrays are mapped.
+const MaxMappings = 64
 
 func parse(args *load.Args) (options, error) {
 	o := options{
-		time:    args.Duration("time", time.Second, 10*time.Millisecond, 10*time.Minute),
-		size:    int(args.Bytes("size", "64MiB", MinSize, MaxSize)),
-		threads: args.Threads("threads", "1"),
-		pages:   args.Word("pages", Normal, Pages()...),
+		time:     args.Duration("time", time.Second, 10*time.Millisecond, 10*time.Minute),
+		size:     int(args.Bytes("size", "64MiB", MinSize, MaxSize)),
+		threads:  args.Threads("threads", "1"),
+		pages:    args.Word("pages", Normal, Pages()...),
+		mappings: int(args.Int("mappings", 1, 1, MaxMappings)),
 	}
 	return o, args.Err()
 }
@@ -80,7 +86,8 @@ func (o options) raiseSize() error {
 }
 
 // Run measures the bandwidths of three arrays for half of the time, and the latency of
-// random accesses to the first one for the other half.
+// random accesses to the first one for the other half. The time is divided among several mappings of
+// the arrays, so that the pages of one do not decide; each value is the mean over them.
 func Run(args *load.Args) (*load.Report, error) {
 	o, err := parse(args)
 	if err == nil {
@@ -88,6 +95,9 @@ func Run(args *load.Args) (*load.Report, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if o.pages == Huge {
+		o.mappings = 1 // a second set of reserved pages may not be there
 	}
 	defer load.SetThreads(o.threads)()
 	a, err := newArrays(o)
@@ -99,27 +109,63 @@ func Run(args *load.Args) (*load.Report, error) {
 	a.facts(r.Facts)
 	r.Facts[FactCPUs] = strconv.Itoa(load.CPUs())
 	r.Facts[FactThreads] = strconv.Itoa(o.threads)
-	if err := a.measure(args.Turns, r.Values, o, o.time); err != nil || args.Turns == nil {
+	r.Facts[FactMapped] = strconv.Itoa(o.mappings)
+	if err := a.measureAll(args.Turns, r, o); err != nil || args.Turns == nil {
 		return r, err
 	}
-	if err := a.fillAll(o.threads); err != nil { // the chain of latencies is in it
-		return nil, err
+	return r, a.stretch(args.Turns, r, o)
+}
+
+// stretch measures copying and latency again in one turn that nothing interrupts, half of the time each.
+func (a *arrays) stretch(page *turn.Page, r *load.Report, o options) error {
+	if err := a.fill(a.words[0]); err != nil { // the chain of latencies is in it
+		return err
 	}
-	args.Turns.Whole()
-	stretch := map[string]float64{}
-	if err := a.measure(nil, stretch, o, o.time/load.StretchShare); err != nil {
-		return nil, err
+	page.Whole()
+	stretch, share := load.NewReport(Name), o.time/load.StretchShare
+	if err := bandwidths(nil, stretch, a, share/2, copying()); err != nil {
+		return err
+	}
+	if err := latency(nil, stretch, a.words[0], share/2); err != nil {
+		return err
 	}
 	for _, name := range []string{Copy, Latency} {
-		r.Values[name+load.StretchSuffix] = stretch[name]
+		r.Values[name+load.StretchSuffix] = stretch.Values[name]
 	}
-	return r, nil
+	r.Measured += measuredShare * share.Seconds()
+	return nil
+}
+
+// measuredShare is the share of the time without the warm-up of each measurement.
+const measuredShare = 0.9
+
+// measureAll measures with each mapping of the arrays.
+func (a *arrays) measureAll(page *turn.Page, r *load.Report, o options) error {
+	r.Measured = measuredShare * o.time.Seconds()
+	for i := range o.mappings {
+		if i > 0 {
+			if err := a.renew(); err != nil {
+				return err
+			}
+		}
+		one := load.NewReport(Name)
+		if err := a.measure(page, one, o.time/time.Duration(o.mappings)); err != nil {
+			return err
+		}
+		for name, value := range one.Values {
+			r.Values[name] += value / float64(o.mappings)
+		}
+		for name, slices := range one.Slices {
+			r.AddSlices(name, slices)
+		}
+	}
+	return nil
 }
 
 // measure measures the bandwidths for half of the time, and the latencies for the other half.
-func (a *arrays) measure(page *turn.Page, values map[string]float64, o options, share time.Duration) error {
-	if err := bandwidths(page, values, a, o.threads, share/2); err != nil {
+func (a *arrays) measure(page *turn.Page, r *load.Report, share time.Duration) error {
+	if err := bandwidths(page, r, a, share/2, kernels()...); err != nil {
 		return err
 	}
-	return latencies(page, values, a.words[0], share/2)
+	return latencies(page, r, a.words[0], share/2)
 }

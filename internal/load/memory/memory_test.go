@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"encoding/binary"
 	"math"
 	"math/bits"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/tare-bench/tare/internal/load/loadtest"
 	"github.com/tare-bench/tare/internal/load/turn"
@@ -36,6 +38,70 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// Each mapping has other pages than the one before it, and the same contents as a first one.
+func TestRenew(t *testing.T) {
+	a, err := newArrays(options{size: 4 << 20, threads: 2, pages: Normal})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.free()
+	first, known := frames(t, a.words[0])
+	a.words[0][5], a.words[2][0] = 7, 7
+	if err := a.renew(); err != nil {
+		t.Fatal(err)
+	}
+	for i, words := range a.words {
+		if got := total(words); got != uint64(len(words)) {
+			t.Errorf("the words of array %d add up to %d, want %d", i, got, len(words))
+		}
+	}
+	second, _ := frames(t, a.words[0])
+	for frame := range second {
+		if known && first[frame] {
+			t.Fatal("a page of the new array is one of the old one")
+		}
+	}
+}
+
+// frames returns the page frames that an array is in; false if the kernel does not tell.
+func frames(t *testing.T, words []uint64) (map[uint64]bool, bool) {
+	t.Helper()
+	f, err := os.Open("/proc/self/pagemap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	const present, number = 1 << 63, 1<<55 - 1
+	page := os.Getpagesize()
+	entries := make([]byte, len(words)*wordSize/page*8)
+	if _, err := f.ReadAt(entries, int64(uintptr(unsafe.Pointer(&words[0])))/int64(page)*8); err != nil {
+		t.Fatal(err)
+	}
+	all := map[uint64]bool{}
+	for ; len(entries) > 0; entries = entries[8:] {
+		entry := binary.NativeEndian.Uint64(entries)
+		if entry&present == 0 {
+			t.Fatal("a page of the array is not there")
+		}
+		all[entry&number] = true
+	}
+	return all, !all[0] // without the permission every number is 0
+}
+
+// The values are those of all mappings, in trials with turns and in others.
+func TestMappings(t *testing.T) {
+	r, err := Run(loadtest.Args("time=40ms", "size=1MiB", "mappings=3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Facts[FactMapped] != "3" || r.Values[Copy] <= 0 || r.Values[Latency] <= 0 || len(r.Slices) != 0 {
+		t.Errorf("%v, %v, slices %v", r.Facts, r.Values, r.Slices)
+	}
+	if math.Abs(r.Measured-0.036) > 1e-9 {
+		t.Errorf("measured for %v s, want 40 ms without a tenth", r.Measured)
+	}
+}
+
 func TestOptions(t *testing.T) {
 	for words, want := range map[string]string{
 		"time=1s size=1MiB threads=5":  "size=1048576: want at least 1310720 bytes for 5 threads",
@@ -43,6 +109,7 @@ func TestOptions(t *testing.T) {
 		"size=17GiB":                   "size=17GiB: want a size from",
 		"pages=large":                  "pages=large: want one of normal, transparent, huge",
 		"time=1h":                      "time=1h: want a duration",
+		"mappings=65":                  "mappings=65: want a whole number from 1 to 64",
 		"speed=1":                      `no option "speed"`,
 		"threads=-1":                   "threads=-1: want",
 		"size=1MiB threads=4 pages=no": "pages=no",
@@ -120,7 +187,7 @@ func TestChaseKnowsWhereItIs(t *testing.T) {
 		t.Errorf("after 1000 steps at %d, want %d", c.at, want)
 	}
 	c.words[linePosition(3, 1<<12/lineWords)] = 0 // a bit that fell over
-	if _, err := c.measure(nil, time.Millisecond); err == nil || !strings.Contains(err.Error(), "memory is broken") {
+	if _, _, err := c.measure(nil, time.Millisecond); err == nil || !strings.Contains(err.Error(), "memory is broken") {
 		t.Errorf("of a broken memory: %v", err)
 	}
 }

@@ -25,7 +25,9 @@ type latencyTest struct {
 	request    []byte
 	buffer     []byte
 	lostInARow int         // lost requests in a row
-	clock      *turn.Clock // nil with a rate
+	stage      *turn.Stage // nil with a rate, and so is the clock
+	clock      *turn.Clock
+	measured   time.Duration // time in which requests that count were sent
 
 	times   *load.Histogram
 	stretch *load.Histogram // in one uninterrupted stretch; nil without one
@@ -46,14 +48,15 @@ func (p *latencyTest) pingAll() error {
 	if p.rate > 0 { // requests are due whether it has the turn or not
 		p.turns.Whole()
 	} else {
-		p.clock = p.turns.Stage(1).Clock(time.Now())
+		p.stage = p.turns.Stage(1)
+		p.clock = p.stage.Clock(time.Now())
 	}
 	if err := p.sendSeries(0, p.warmup); err != nil {
 		return err
 	}
 	p.times.Reset()
 	p.lost = 0
-	if err := p.sendSeries(p.warmup, p.pings); err != nil || p.turns == nil || p.clock == nil {
+	if err := p.sendCounted(p.warmup, p.pings); err != nil || p.turns == nil || p.clock == nil {
 		return err
 	}
 	// Some more in one turn that nothing interrupts.
@@ -61,8 +64,20 @@ func (p *latencyTest) pingAll() error {
 	p.clock.End()
 	p.turns.Whole()
 	p.clock, p.times = nil, load.NewHistogram()
-	err := p.sendSeries(p.warmup+p.pings, p.pings/load.StretchShare)
+	err := p.sendCounted(p.warmup+p.pings, p.pings/load.StretchShare)
 	p.lost, p.times, p.stretch = lost, times, p.times
+	return err
+}
+
+// sendCounted is sendSeries for requests that count.
+func (p *latencyTest) sendCounted(first, count int64) error {
+	now := p.side.now
+	if p.clock != nil {
+		now = p.clock.Now
+	}
+	began := now()
+	err := p.sendSeries(first, count)
+	p.measured += now() - began
 	return err
 }
 
@@ -83,6 +98,9 @@ func (p *latencyTest) sendSeries(first, count int64) error {
 		}
 		if err := p.ping(uint64(first+i), due); err != nil {
 			return err
+		}
+		if p.clock != nil {
+			p.clock.Did(1)
 		}
 	}
 	return nil

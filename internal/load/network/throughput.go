@@ -72,6 +72,7 @@ func (r *throughputTest) measure(t target) (*load.Report, error) {
 	}
 	report := r.report(o)
 	if turns {
+		report.Measured += (r.plan.Time / load.StretchShare).Seconds()
 		report.Values["throughput.rate"+load.StretchSuffix] = stretch
 	}
 	if r.knee && r.plan.Protocol == udp {
@@ -93,6 +94,7 @@ type outcome struct {
 	client, server window
 	sent           uint64 // datagrams of both sides
 	tally          tally  // of both
+	slices         []float64
 	duration       time.Duration
 	noSharedCPU    bool
 	threads        int // number of the client's threads that can be busy at once
@@ -174,6 +176,8 @@ func (o *outcome) loss() float64 {
 func (r *throughputTest) report(o outcome) *load.Report {
 	out := load.NewReport("net-throughput")
 	out.Values["throughput.rate"] = o.client.rate() + o.server.rate()
+	out.Measured = max(o.client.Elapsed, o.server.Elapsed).Seconds()
+	out.AddSlices("throughput.rate", o.slices)
 	out.Values["throughput.client_cpu"] = o.client.cpu()
 	out.Values["throughput.server_cpu"] = o.server.cpu()
 	if r.plan.Protocol == udp {

@@ -54,7 +54,8 @@ const leadShare = 10 // a tenth
 // not count. The turns of the warm-up do not count at all. Then it measures one uninterrupted
 // stretch.
 func (s *session) inTurns(page *turn.Page) (o outcome, stretch float64, err error) {
-	clock := page.Stage(1).Clock(time.Now())
+	stage := page.Stage(1)
+	clock := stage.Clock(time.Now())
 	if err := s.begin(); err != nil {
 		return o, 0, err
 	}
@@ -63,6 +64,8 @@ func (s *session) inTurns(page *turn.Page) (o outcome, stretch float64, err erro
 		if err != nil {
 			return o, 0, err
 		}
+		clock.Did(float64(here.Bytes + there.Bytes))
+		clock.Took(max(here.Elapsed, there.Elapsed))
 		if warm > 0 {
 			warm -= there.Elapsed
 		} else {
@@ -71,6 +74,7 @@ func (s *session) inTurns(page *turn.Page) (o outcome, stretch float64, err erro
 		clock.Rest(clock.Now())
 	}
 	clock.End()
+	o.slices = stage.Slices()
 	page.Whole()
 	here, there, err := s.slice(s.plan.Time / load.StretchShare)
 	return o, here.rate() + there.rate(), err

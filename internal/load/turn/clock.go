@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -14,6 +15,43 @@ type Stage struct {
 	// stage. The last one ends the turn.
 	resting atomic.Int64
 	ended   atomic.Int64
+
+	did    atomic.Uint64 // what the threads did in the present slice, added up: the bits of a float64
+	worked atomic.Int64  // for how long the one that was at work for longest was
+	slices []float64     // only the last thread to rest touches it, while the others wait or have ended
+}
+
+// maxSlices is the number of slices of a stage whose speed is kept.
+const maxSlices = 1000
+
+// Slices returns how fast the stage was in each of its slices: what its clocks were told that was done, per
+// second. Those after the first thousand are left out, and so is a last one of less than half the length.
+// It is nil if the stage took no turns. Call it when all threads have ended.
+func (s *Stage) Slices() []float64 {
+	if s == nil {
+		return nil
+	}
+	return s.slices
+}
+
+// add adds what a thread did in a slice.
+func (s *Stage) add(did float64, worked time.Duration) {
+	for old := s.did.Load(); !s.did.CompareAndSwap(old, math.Float64bits(math.Float64frombits(old)+did)); {
+		old = s.did.Load()
+	}
+	for old := s.worked.Load(); old < int64(worked) && !s.worked.CompareAndSwap(old, int64(worked)); {
+		old = s.worked.Load()
+	}
+}
+
+// endSlice keeps the speed of a slice that all threads have ended.
+func (s *Stage) endSlice() {
+	did, worked := math.Float64frombits(s.did.Swap(0)), time.Duration(s.worked.Swap(0))
+	s.page.words.worked.Add(int64(worked))
+	long := worked >= time.Duration(s.page.words.slice.Load())/2
+	if did > 0 && worked > 0 && (long || len(s.slices) == 0) && len(s.slices) < maxSlices {
+		s.slices = append(s.slices, did/worked.Seconds())
+	}
 }
 
 // Stage waits for the turn in which a stage begins.
@@ -38,6 +76,9 @@ type Clock struct {
 	began  time.Time
 	paused time.Duration // since began
 	until  time.Duration // when the slice is over; on this clock
+	from   time.Duration // when it began
+	did    float64       // in it
+	worked time.Duration // in it, if Took was called
 }
 
 // Clock returns a clock that shows 0 at began, and whose first slice begins now. A nil Stage has the
@@ -45,7 +86,8 @@ type Clock struct {
 func (s *Stage) Clock(began time.Time) *Clock {
 	c := &Clock{stage: s, began: began}
 	if s.takesTurns() {
-		c.until = c.Now() + time.Duration(s.page.words.slice.Load())
+		c.from = c.Now()
+		c.until = c.from + time.Duration(s.page.words.slice.Load())
 	}
 	return c
 }
@@ -65,6 +107,23 @@ func (c *Clock) Over(now time.Duration) bool { return c.stage.takesTurns() && no
 // Left returns how long the slice still is.
 func (c *Clock) Left() time.Duration { return max(c.until-c.Now(), 0) }
 
+// Did says that the thread has done so much, such as a number of operations, since it was last called. The
+// unit does not matter: see Slices.
+func (c *Clock) Did(n float64) { c.did += n }
+
+// Took says how long the thread measured in the present slice, if not all the time.
+func (c *Clock) Took(d time.Duration) { c.worked = d }
+
+// endSlice adds up what the thread did in the slice that ends now.
+func (c *Clock) endSlice(now time.Duration) {
+	worked := c.worked
+	if worked == 0 {
+		worked = now - c.from
+	}
+	c.stage.add(c.did, worked)
+	c.from, c.did, c.worked = now, 0, 0
+}
+
 // Pause rests if the slice is over. The clock continues at now: what the thread did since it
 // read that time is lost.
 func (c *Clock) Pause(now time.Duration) {
@@ -77,7 +136,9 @@ func (c *Clock) Pause(now time.Duration) {
 func (c *Clock) Rest(now time.Duration) {
 	s := c.stage
 	turn := s.page.words.turn.Load()
+	c.endSlice(now)
 	if s.resting.Add(1) == s.threads {
+		s.endSlice()
 		s.resting.Store(s.ended.Load())
 		s.page.end()
 	}
@@ -93,10 +154,12 @@ func (c *Clock) End() {
 	if !s.takesTurns() {
 		return
 	}
+	c.endSlice(c.Now())
 	s.ended.Add(1)
 	if s.resting.Add(1) != s.threads {
 		return
 	}
+	s.endSlice()
 	if ended := s.ended.Load(); ended < s.threads {
 		s.resting.Store(ended)
 		s.page.end()

@@ -23,7 +23,27 @@ type Giver struct {
 	words *words
 	turn  uint32
 	slice time.Duration // of the last turn
+	late  time.Duration
+	cost  Cost
 }
+
+// A Cost says what turns have cost so far.
+type Cost struct {
+	Turns int
+	// Spent is the time from giving each of those turns that lasted for a slice to having it back, Lost
+	// the part of it in which the process did not measure: the way to it and back, and what a load
+	// leaves out at the beginning of a slice and at its end. Turns in which a stage ended, or a
+	// report was made, are not in either.
+	Spent, Lost time.Duration
+}
+
+// Minus subtracts a cost that was told before.
+func (c Cost) Minus(before Cost) Cost {
+	return Cost{c.Turns - before.Turns, c.Spent - before.Spent, c.Lost - before.Lost}
+}
+
+// Cost returns what the turns have cost so far.
+func (g *Giver) Cost() Cost { return g.cost }
 
 // Open opens the page of a process of this host, which may still be about to make it. The process has its
 // first turn: Await waits for its end.
@@ -60,7 +80,7 @@ func open(pid int) (*Giver, error) {
 		err := fmt.Errorf("process %d is about to make its page, or it is another form of one", pid)
 		return nil, errors.Join(err, g.Close())
 	}
-	return &Giver{words: w, turn: 1}, nil
+	return &Giver{words: w, turn: 1, late: late}, nil
 }
 
 // Close unmaps the page. It may be called twice.
@@ -77,10 +97,18 @@ func (g *Giver) Close() error {
 func (g *Giver) Give(ctx context.Context, slice time.Duration) error {
 	g.slice = slice
 	g.words.slice.Store(int64(slice))
+	stage, reports, worked, began := g.Stage(), g.Reports(), g.words.worked.Load(), time.Now()
 	g.turn++
 	g.words.turn.Store(g.turn)
 	wake(&g.words.turn)
-	return g.Await(ctx)
+	err := g.Await(ctx)
+	g.cost.Turns++
+	if err == nil && g.Stage() == stage && g.Reports() == reports {
+		spent := time.Since(began)
+		g.cost.Spent += spent
+		g.cost.Lost += min(max(spent-time.Duration(g.words.worked.Load()-worked), 0), spent) // whatever it says
+	}
+	return err
 }
 
 // Await returns when the process has ended its turn. It is an error if ctx ends before, or if the
@@ -97,8 +125,8 @@ func (g *Giver) Await(ctx context.Context) error {
 		}
 		if now := time.Since(began); g.words.sliced.Load() == 0 {
 			sliced = now
-		} else if now-sliced > g.slice+late {
-			return fmt.Errorf("the load did not end its turn of %v within %v", g.slice, late)
+		} else if now-sliced > g.slice+g.late {
+			return fmt.Errorf("the load did not end its turn of %v within %v", g.slice, g.late)
 		}
 		_ = wait(&g.words.done, done, poll) // whatever woke it, it looks again
 	}

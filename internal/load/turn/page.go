@@ -38,7 +38,7 @@ const Option = "turns"
 
 const (
 	pageSize = 4096
-	version  = 0x7461_7201 // "tar" and a number, which changes with the form of the page
+	version  = 0x7461_7202 // "tar" and a number, which changes with the form of the page
 	seals    = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
 	// patience is how long a process waits for its next turn: after that nobody gives any.
@@ -56,6 +56,7 @@ type words struct {
 	reports atomic.Uint32 // by the process: how many loads have reported
 	sliced  atomic.Uint32 // by the process: 1 while it ends its turn when the slice is over
 	slice   atomic.Int64  // by the host: the length of the turn in nanoseconds
+	worked  atomic.Int64  // by the process: the time in its slices in which it measured, in nanoseconds
 }
 
 // A Page is a process's end. A nil Page is that of a process that works alone: nothing waits.

@@ -3,8 +3,11 @@ package turn_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -122,6 +125,145 @@ func TestTurnThatDoesNotEnd(t *testing.T) {
 	if err := giver.Await(ctx); !errors.Is(err, why) {
 		t.Errorf("Await = %v, want the cause", err)
 	}
+}
+
+// A process that keeps a turn of a slice fails alone, without anybody's limit; one that prepares a stage may take
+// its time.
+func TestTurnThatIsKept(t *testing.T) {
+	page, giver := pair(t)
+	giver.Patience(20 * time.Millisecond)
+	free := make(chan struct{})
+	defer close(free)
+	go func() {
+		time.Sleep(100 * time.Millisecond) // it prepares
+		clock := page.Stage(1).Clock(time.Now())
+		<-free
+		clock.End()
+	}()
+	if err := giver.Await(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := giver.Give(t.Context(), slice); err == nil || !strings.Contains(err.Error(), "did not end its turn") {
+		t.Errorf("Give = %v, want that it kept its turn", err)
+	}
+}
+
+// What turns cost is counted for slices alone, and so is how fast they were.
+func TestCost(t *testing.T) {
+	page, giver := pair(t)
+	speeds := make(chan []float64, 1)
+	go func() {
+		stage := page.Stage(2)
+		began := time.Now()
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() {
+				clock := stage.Clock(began)
+				for now := time.Duration(0); now < 50*slice; {
+					time.Sleep(slice / 10)
+					before := now
+					now = clock.Now()
+					clock.Did((now - before).Seconds())
+					clock.Pause(now)
+				}
+				clock.End()
+			})
+		}
+		both.Wait()
+		speeds <- stage.Slices()
+		page.Reported(true)
+	}()
+	if err := giver.Await(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for giver.Reports() < 1 {
+		if err := giver.Give(t.Context(), slice); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cost, all := giver.Cost(), <-speeds
+	if cost.Turns < 2 || cost.Spent < time.Duration(cost.Turns-1)*slice || cost.Lost <= 0 || cost.Lost >= cost.Spent {
+		t.Errorf("cost %+v", cost)
+	}
+	if len(all) < cost.Turns-1 || len(all) > cost.Turns {
+		t.Errorf("%d slices in %d turns", len(all), cost.Turns)
+	}
+	// Two threads do their work in the same time. One may rest before the other, or wait for a CPU.
+	for i, speed := range all {
+		if speed <= 0 || speed > 2.01 {
+			t.Errorf("slice %d: two threads worked for %v s per second", i, speed)
+		}
+	}
+	if got := cost.Minus(cost); got != (turn.Cost{}) {
+		t.Errorf("nothing is %+v", got)
+	}
+}
+
+// otherClock makes this test the process with turns, in a time namespace whose clock is ahead.
+const otherClock = "TARE_TEST_OTHER_CLOCK"
+
+// Process and host need not share a clock: only lengths of time are in the page.
+func TestOtherClock(t *testing.T) {
+	if os.Getenv(otherClock) != "" {
+		page, err := turn.NewPage(func(err error) { t.Error(err) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		clock := page.Stage(1).Clock(time.Now())
+		for now := time.Duration(0); now < 50*slice; {
+			now = clock.Now()
+			clock.Did(1)
+			clock.Pause(now)
+		}
+		clock.End()
+		page.Reported(true)
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), "unshare", "--time", "--monotonic", "1000000", "--fork", "--kill-child",
+		os.Args[0], "-test.run=^TestOtherClock$")
+	cmd.Env = append(os.Environ(), otherClock+"=yes")
+	if err := exec.Command("unshare", "--time", "--monotonic", "1000000", "--fork", "true").Run(); err != nil {
+		t.Skipf("no time namespace can be made here: %v", err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	giver, err := turn.Open(t.Context(), childOf(t, cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = giver.Close() }() // only memory
+	if err := giver.Await(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for giver.Reports() < 1 {
+		if err := giver.Give(t.Context(), slice); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if cost := giver.Cost(); cost.Turns < 2 || cost.Lost <= 0 || cost.Lost >= cost.Spent {
+		t.Errorf("cost %+v", cost)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// childOf returns the only child of a process, once it has one.
+func childOf(t *testing.T, pid int) int {
+	t.Helper()
+	for range 1000 {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if child, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+			return child
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatal("it has no child")
+	return 0
 }
 
 // What is at the descriptor of a process may be anything. Nothing else than a page is mapped.

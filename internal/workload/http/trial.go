@@ -168,6 +168,11 @@ func (v *loadRun) ask(ctx context.Context, options map[string]string) (report *l
 	if spec.Argv, err = v.program(options); err != nil {
 		return nil, err
 	}
+	if !encrypted(v.task) {
+		if err := v.server.CheckTurns(ctx, v.task.Turns); err != nil {
+			return nil, err
+		}
+	}
 	client, err := supervise.Start(ctx, v.client, spec, v.clock, "client")
 	if err != nil {
 		return nil, err

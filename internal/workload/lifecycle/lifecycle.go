@@ -12,6 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // The names of the metrics of the usual sequence, which are also names of operations.
@@ -54,7 +55,7 @@ func (workload) Metrics() []bench.Metric {
 				"until the engine reports the exit."),
 	}
 	metrics = append(metrics, operationMetrics()...)
-	return append(metrics, cgroupMetrics()...)
+	return append(append(metrics, cgroupMetrics()...), supervise.MeasuredMetric())
 }
 
 func secondsMetric(name, title string, role bench.Role, scale bench.Scale, doc string) bench.Metric {
@@ -164,11 +165,19 @@ func (w workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 		}
 	}
 	noteAll(m, notes)
+	m.Record(supervise.Measured, sum(values[Total]))
 	for metric, all := range values {
 		slices.Sort(all)
 		m.Record(metric, (all[(len(all)-1)/2]+all[len(all)/2])/2)
 	}
 	return nil
+}
+
+func sum(values []float64) (all float64) {
+	for _, v := range values {
+		all += v
+	}
+	return all
 }
 
 func noteAll(to bench.Recorder, codes map[string]bool) {

@@ -73,6 +73,8 @@ func (workload) Params() []bench.Param {
 			"or all: one for each available CPU; latency uses one"},
 		{Name: "pages", Default: memory.Normal, Valid: validBy("pages"), Doc: "normal, transparent (huge pages " +
 			"made by the kernel) or huge (reserved huge pages)"},
+		{Name: "mappings", Default: "4", Valid: validBy("mappings"), Doc: "number of times that the arrays are mapped anew " +
+			"within a trial, from 1 to 64; each mapping has its share of the time, and huge is mapped once"},
 		{
 			Name: "tool", Default: "", Valid: bench.OneOf("", sysbench.Name),
 			Doc: "sysbench: use the host's sysbench, packed into an " +
@@ -124,13 +126,14 @@ func (workload) CheckParams(params map[string]string) error {
 	if params["tool"] != sysbench.Name {
 		return nil
 	}
-	return sysbench.UnknownOptions(workload{}.Params(), params, "pages")
+	return sysbench.UnknownOptions(workload{}.Params(), params, "pages", "mappings")
 }
 
 // TakesTurns implements bench.TurnTaker.
 func (workload) TakesTurns(params map[string]string) bool { return params["tool"] == "" }
 
-// RestingMemory implements bench.Hoarder: three arrays.
+// RestingMemory implements bench.Hoarder: three arrays. One more is there only in the cell's own turn, while an
+// array is mapped anew.
 func (workload) RestingMemory(params map[string]string) int64 {
 	size, err := bytesOf(options(bench.Task{Params: params})["size"])
 	if err != nil {
@@ -155,7 +158,7 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 // options returns the options of the load.
 func options(t bench.Task) map[string]string {
 	all := map[string]string{}
-	for _, key := range []string{"time", "size", "threads", "pages"} {
+	for _, key := range []string{"time", "size", "threads", "pages", "mappings"} {
 		all[key] = t.Params[key]
 	}
 	if all["size"] == auto {

@@ -60,6 +60,9 @@ func (v *trial) addresses(ctx context.Context, protocols ...string) ([]netip.Add
 func (v *trial) runClient(
 	ctx context.Context, argv []string, turns bench.Turns, answer func(context.Context, *supervise.Process) error,
 ) error {
+	if err := v.server.CheckTurns(ctx, turns); err != nil {
+		return err
+	}
 	spec := v.clientSpec
 	spec.Argv = argv
 	client, err := supervise.Start(ctx, v.client, spec, v.meter, "client")

@@ -9,7 +9,7 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// summary is a Recorder that makes one sample of several parts: it sums the counters of
+// summary is a Recorder that makes one sample of several parts: it sums the counters and the states of
 // all of them, and merges what was applied.
 type summary struct {
 	bench.Recorder
@@ -32,7 +32,7 @@ func newSummary(to bench.Recorder, w survey) *summary {
 		s.allParts[n.Code] = n.AllParts
 	}
 	for _, metric := range w.Metrics() {
-		if metric.Role == bench.Counter {
+		if metric.Role == bench.Counter || metric.Role == bench.State {
 			s.counters[metric.Name] = true
 		}
 	}
@@ -121,9 +121,9 @@ func (s *summary) Applied(want bench.Spec, got bench.Applied) error {
 }
 
 // prefixed returns a metric of the part's workload under its name in the survey. All parts
-// share the counters of the host.
+// share the counters of the host, and the states of the trial.
 func (p Part) prefixed(m bench.Metric) bench.Metric {
-	if m.Role == bench.Counter && !strings.HasPrefix(m.Name, supervise.Inside) {
+	if m.Role == bench.State || m.Role == bench.Counter && !strings.HasPrefix(m.Name, supervise.Inside) {
 		return m
 	}
 	m.Name = p.metric(m.Name)

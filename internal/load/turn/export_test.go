@@ -1,0 +1,6 @@
+package turn
+
+import "time"
+
+// Patience sets how long the process may take to end a turn.
+func (g *Giver) Patience(late time.Duration) { g.late = late }

@@ -1,0 +1,56 @@
+package supervise
+
+import (
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/load"
+)
+
+// The names of the metrics that say how much of a trial measured something. They are states of the trial: no
+// comparison and no reason.
+const (
+	Measured   = "trial.measured"
+	turnsGiven = "trial.turns"
+	turnsTime  = "trial.turns_time"
+	turnsLost  = "trial.turns_lost"
+)
+
+// SlicesSuffix is the end of the name of a series: the speed of a load in each slice of a trial that takes turns.
+const SlicesSuffix = ".slices"
+
+// MeasuredMetric declares Measured.
+func MeasuredMetric() bench.Metric {
+	return cost(Measured, "time that measured", "s",
+		"Time of the trial in which something was measured: what loads do in their slices or in one go, without their "+
+			"warm-up, and the operations of containers that are timed.")
+}
+
+// costs are the metrics that RecordReport reports beside those of a load.
+func costs() []bench.Metric {
+	return []bench.Metric{
+		MeasuredMetric(),
+		cost(turnsGiven, "turns", "1", "Number of turns that the trial had."),
+		cost(turnsTime, "time of its turns", "s",
+			"Time from giving a turn to having it back, added up over those turns that lasted for a slice."),
+		cost(turnsLost, "time lost at the edges of turns", "s",
+			"The part of trial.turns_time in which the load did not measure: the way to the process and back, and what a "+
+				"load leaves out at the beginning and at the end of a slice."),
+	}
+}
+
+func cost(name, title, unit, doc string) bench.Metric {
+	return bench.Metric{
+		Name: name, Title: title, Unit: unit, Better: bench.Neither, Role: bench.State, Scale: bench.Difference, Doc: doc,
+	}
+}
+
+// recordCost reports what the trial of a load took.
+func recordCost(to bench.Recorder, r *load.Report) {
+	if r.Measured > 0 {
+		to.Record(Measured, r.Measured)
+	}
+	if c := r.Turns; c.Turns > 0 {
+		to.Record(turnsGiven, float64(c.Turns))
+		to.Record(turnsTime, c.Spent.Seconds())
+		to.Record(turnsLost, c.Lost.Seconds())
+	}
+}

@@ -25,11 +25,13 @@ var allowed = map[string][]string{
 	"internal/kernel/affinity": {"golang.org/x/sys"},
 	"internal/load":            {"internal/load/turn", "internal/text/unit", "github.com/HdrHistogram/hdrhistogram-go"},
 	"internal/load/turn":       {"golang.org/x/sys"},
+	"internal/load/socket":     {"golang.org/x/sys"},
 	"internal/load/*": {
-		"internal/kernel/affinity", "internal/load", "internal/load/turn", "internal/text/unit", "internal/text/plain",
+		"internal/kernel/affinity", "internal/load", "internal/load/socket", "internal/load/turn", "internal/text/unit", "internal/text/plain",
 		"golang.org/x/sys",
 	},
-	"internal/load/https": {"internal/load/http"},
+	"internal/load/https":       {"internal/load/http"},
+	"internal/load/postgrestls": {"internal/load/postgres"},
 	"internal/supervise": {
 		"internal/kernel/affinity", "internal/bench", "internal/load", "internal/load/turn",
 		"internal/agent", "internal/kernel/proc", "internal/kernel/cgroup", "internal/kernel/netpath", "golang.org/x/sys",

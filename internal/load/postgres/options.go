@@ -102,13 +102,18 @@ type target struct {
 	cpus  []int         // one for each thread; empty = one thread on any CPU
 	wait  time.Duration // how long to wait for a first connection; 0 = do not wait
 	turns *turn.Page    // nil = the load runs in one go
+
+	patience time.Duration // how long the server may take for an answer
 }
+
+// silence is how long a server may take for an answer. Checkpoints can stall it for many seconds.
+const silence = time.Minute
 
 func readTarget(a *load.Args) (t target, err error) {
 	address, list := a.Text("address", ""), a.Text("cpus", "")
 	t.Socket, t.Port = a.Text("socket", ""), int(a.Int("port", DefaultPort, 1, 1<<16-1))
 	t.User, t.Database = a.Text("user", ""), a.Text("database", "")
-	t.Password = a.Text("password", "")
+	t.Password, t.patience = a.Text("password", ""), silence
 	t.wait = a.Duration("wait", 0, 0, time.Minute)
 	switch {
 	case (address == "") == (t.Socket == ""):

@@ -27,30 +27,40 @@ func Populate(ctx context.Context, c *Conn, scale int) error {
 	if scale < 1 || scale > MaxScale {
 		return fmt.Errorf("scale %d: want 1 to %d", scale, MaxScale)
 	}
-	for _, sql := range []string{tables(scale), "BEGIN", "TRUNCATE " + tableNames, small(scale)} {
-		if err := c.Exec(ctx, sql); err != nil {
-			return fmt.Errorf("make tables of scale %d: %w", scale, err)
-		}
+	err := makeTables(ctx, c, scale)
+	if err != nil {
+		_ = c.Exec(ctx, "ROLLBACK") // the first error is the one that matters
+		return fmt.Errorf("make pgbench's tables at scale %d: %w", scale, err)
+	}
+	return nil
+}
+
+func makeTables(ctx context.Context, c *Conn, scale int) error {
+	// Rows can be frozen as they are copied if their table was truncated in the same transaction.
+	if err := execAll(ctx, c, tables(scale), "BEGIN", "TRUNCATE "+tableNames, small(scale)); err != nil {
+		return err
 	}
 	rows, err := c.CopyIn(ctx, "COPY pgbench_accounts FROM STDIN WITH (FREEZE ON)", &accounts{last: accountsOf(scale)})
-	if err == nil && rows != accountsOf(scale) {
-		err = fmt.Errorf("the server has taken %d rows of %d", rows, accountsOf(scale))
-	}
 	if err != nil {
-		return fmt.Errorf("fill pgbench_accounts at scale %d: %w", scale, err)
+		return err
 	}
-	for _, sql := range []string{
-		"COMMIT",
+	if rows != accountsOf(scale) {
+		return fmt.Errorf("the server has taken %d accounts of %d", rows, accountsOf(scale))
+	}
+	return execAll(ctx, c, "COMMIT",
 		"VACUUM (FREEZE, ANALYZE) pgbench_branches",
 		"VACUUM (FREEZE, ANALYZE) pgbench_tellers",
 		"VACUUM (FREEZE, ANALYZE) pgbench_accounts",
 		"VACUUM (FREEZE, ANALYZE) pgbench_history",
 		"ALTER TABLE pgbench_branches ADD PRIMARY KEY (bid)",
 		"ALTER TABLE pgbench_tellers ADD PRIMARY KEY (tid)",
-		"ALTER TABLE pgbench_accounts ADD PRIMARY KEY (aid)",
-	} {
+		"ALTER TABLE pgbench_accounts ADD PRIMARY KEY (aid)")
+}
+
+func execAll(ctx context.Context, c *Conn, statements ...string) error {
+	for _, sql := range statements {
 		if err := c.Exec(ctx, sql); err != nil {
-			return fmt.Errorf("make tables of scale %d: %w", scale, err)
+			return err
 		}
 	}
 	return nil
@@ -84,32 +94,21 @@ func small(scale int) string {
 // accounts reads as the rows of pgbench_accounts in COPY's text format.
 type accounts struct {
 	done, last int64
-	rest       []byte // of a row that did not fit
+	rest       []byte // what was made and not yet read
 }
 
 // Read implements io.Reader.
-func (a *accounts) Read(p []byte) (n int, err error) {
-	const longestRow = 64
-	out := append(p[:0], a.rest[:min(len(a.rest), len(p))]...)
-	a.rest = a.rest[len(out):]
-	for len(a.rest) == 0 && a.done < a.last && cap(p[:len(p):len(p)])-len(out) >= longestRow {
-		out = a.row(out)
+func (a *accounts) Read(p []byte) (int, error) {
+	for len(a.rest) < len(p) && a.done < a.last {
+		bid := a.done/AccountsPerScale + 1
+		a.done++
+		a.rest = append(strconv.AppendInt(a.rest, a.done, 10), '\t')
+		a.rest = append(strconv.AppendInt(a.rest, bid, 10), "\t0\t\n"...)
 	}
-	if len(out) == 0 && len(p) > 0 {
-		if a.done == a.last {
-			return 0, io.EOF
-		}
-		a.rest = a.row(nil)
-		return a.Read(p)
+	if len(a.rest) == 0 {
+		return 0, io.EOF
 	}
-	return len(out), nil
-}
-
-// row appends the next row.
-func (a *accounts) row(p []byte) []byte {
-	bid := a.done/AccountsPerScale + 1
-	a.done++
-	p = append(strconv.AppendInt(p, a.done, 10), '\t')
-	p = append(strconv.AppendInt(p, bid, 10), '\t')
-	return append(p, "0\t\n"...)
+	n := copy(p, a.rest)
+	a.rest = append(a.rest[:0], a.rest[n:]...)
+	return n, nil
 }

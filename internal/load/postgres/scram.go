@@ -28,8 +28,8 @@ type scram struct {
 	keys     *scramKeys
 	nonce    string // of this client
 	signed   string // all messages that both sides prove to have seen
-	proven   bool // this client has sent its proof
-	verified bool // the server has sent its own
+	proven   bool   // this client has sent its proof
+	verified bool   // the server has sent its own
 }
 
 // scramKeys keeps what a password gives together with a salt, which costs a millisecond and is the

@@ -17,7 +17,9 @@ const (
 )
 
 // Scripts lists the names of the scripts.
-func Scripts() []string { return []string{SelectOnly, TPCBLike, SimpleUpdate, NoBranch, Insert, Update} }
+func Scripts() []string {
+	return []string{SelectOnly, TPCBLike, SimpleUpdate, NoBranch, Insert, Update}
+}
 
 // Writes returns what each transaction of a script that ends well leaves in the tables: whether a row
 // in pgbench_history, its delta in the balance of an account, and in those of a teller and a branch.

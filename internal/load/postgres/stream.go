@@ -98,10 +98,11 @@ func (s *stream) connect() error {
 	if err := s.await(unix.POLLOUT); err != nil {
 		return err
 	}
-	if code, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_ERROR); err != nil || code != 0 {
-		return socket.Trouble(s.fd)
+	code, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	if err == nil && code != 0 {
+		err = syscall.Errno(code)
 	}
-	return nil
+	return err
 }
 
 // address returns where the server is, in the kernel's format.
@@ -110,7 +111,7 @@ func (c *Config) address() (socket.Address, error) {
 		return socket.UnixAddressOf(SocketPath(c.Socket, c.port()))
 	}
 	if !c.Address.IsValid() {
-		return socket.Address{}, fmt.Errorf("no server given: want ADDRESS:PORT or the directory of a socket")
+		return socket.Address{}, errors.New("no server given: want ADDRESS:PORT or the directory of a socket")
 	}
 	return socket.AddressOf(c.Address), nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/load/http"
 	"github.com/tare-bench/tare/internal/load/memory"
 	"github.com/tare-bench/tare/internal/load/network"
+	"github.com/tare-bench/tare/internal/load/postgres"
 	"github.com/tare-bench/tare/internal/load/turn"
 )
 
@@ -37,6 +38,7 @@ func loaders() []loader {
 		{"net-server", network.Serve},
 		{"net-rtt", network.RTT},
 		{"net-throughput", network.Throughput},
+		{postgres.Name, postgres.Run},
 	}
 }
 

@@ -25,11 +25,14 @@ var allowed = map[string][]string{
 	"internal/kernel/affinity": {"golang.org/x/sys"},
 	"internal/load":            {"internal/load/turn", "internal/text/unit", "github.com/HdrHistogram/hdrhistogram-go"},
 	"internal/load/turn":       {"golang.org/x/sys"},
+	"internal/load/socket":     {"golang.org/x/sys"},
 	"internal/load/*": {
-		"internal/kernel/affinity", "internal/load", "internal/load/turn", "internal/text/unit", "internal/text/plain",
+		"internal/kernel/affinity", "internal/load", "internal/load/socket", "internal/load/turn", "internal/text/unit", "internal/text/plain",
 		"golang.org/x/sys",
 	},
-	"internal/load/https": {"internal/load/http"},
+	"internal/load/https":                 {"internal/load/http"},
+	"internal/load/postgrestls":           {"internal/load/postgres"},
+	"internal/load/postgres/postgrestest": {"internal/load/postgres"},
 	"internal/supervise": {
 		"internal/kernel/affinity", "internal/bench", "internal/load", "internal/load/turn",
 		"internal/agent", "internal/kernel/proc", "internal/kernel/cgroup", "internal/kernel/netpath", "golang.org/x/sys",
@@ -143,8 +146,8 @@ var allowed = map[string][]string{
 	},
 	"internal/cli": {
 		"internal/text/*", "internal/kernel/*", "internal/store/record", "internal/experiment/*",
-		"internal/analysis/*", "internal/*", "internal/load/https", "internal/image/inspect", "internal/image/pack",
-		"internal/cli/manual", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys",
+		"internal/analysis/*", "internal/*", "internal/load/https", "internal/load/postgrestls", "internal/image/inspect",
+		"internal/image/pack", "internal/cli/manual", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys",
 	},
 	"internal/cli/manual": {"internal/text/term", "github.com/spf13/cobra", "github.com/spf13/pflag"},
 	"internal/cli/clidoc": {"internal/cli", "internal/cli/manual"},

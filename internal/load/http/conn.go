@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/load/socket"
 )
 
 // The phases of a connection. begin starts a request on an idle connection, handle reacts
@@ -76,10 +78,10 @@ func (w *worker) begin(c *conn, origin time.Duration) {
 		w.send(c)
 		return
 	}
-	fd, errno := dial(&w.to)
+	fd, errno := socket.Dial(&w.to)
 	if errno == 0 {
 		c.fd = fd
-		errno = w.poll.add(fd, c.key, edges)
+		errno = w.poll.Add(fd, c.key, socket.Edges)
 	}
 	if errno != 0 {
 		w.fail(c, FailedConnect, errno)
@@ -94,7 +96,7 @@ func (w *worker) handle(c *conn, events uint32) {
 	switch c.phase {
 	case connecting:
 		if events&(unix.EPOLLERR|unix.EPOLLHUP) != 0 {
-			w.fail(c, FailedConnect, trouble(c.fd))
+			w.fail(c, FailedConnect, socket.Trouble(c.fd))
 		} else if events&unix.EPOLLOUT != 0 {
 			w.now = w.clock()
 			w.tally.connect.Add(w.now - c.opened)
@@ -121,7 +123,7 @@ func (w *worker) send(c *conn) {
 	if c.unsent == len(w.request) {
 		c.sent = w.now
 	}
-	n, errno := send(c.fd, w.request[len(w.request)-c.unsent:], 0)
+	n, errno := socket.Send(c.fd, w.request[len(w.request)-c.unsent:], 0)
 	switch {
 	case errno == unix.EAGAIN || errno == unix.EINTR:
 		n = 0
@@ -140,7 +142,7 @@ func (w *worker) send(c *conn) {
 // later data cause a new event.
 func (w *worker) receive(c *conn, ended bool) {
 	for c.phase == receiving {
-		n, errno := receive(c.fd, w.buffer)
+		n, errno := socket.Receive(c.fd, w.buffer)
 		if errno == unix.EAGAIN {
 			return
 		}
@@ -215,10 +217,10 @@ func (w *worker) answered(c *conn) {
 // drain waits until the server has closed. The side that closes first keeps its port in
 // TIME_WAIT for a minute, and the client would run out of ports.
 func (w *worker) drain(c *conn) {
-	if _, errno := receive(c.fd, w.buffer[:1]); errno == unix.EAGAIN || errno == unix.EINTR {
+	if _, errno := socket.Receive(c.fd, w.buffer[:1]); errno == unix.EAGAIN || errno == unix.EINTR {
 		return
 	}
-	closeFD(c.fd)
+	socket.Close(c.fd)
 	c.fd = -1
 	w.release(c)
 }
@@ -236,7 +238,7 @@ func (w *worker) fail(c *conn, k Kind, why error) {
 // drop closes a connection.
 func (w *worker) drop(c *conn) {
 	if c.fd >= 0 {
-		reset(c.fd)
+		socket.Reset(c.fd)
 		c.fd = -1
 	}
 }

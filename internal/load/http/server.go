@@ -13,6 +13,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/kernel/affinity"
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/socket"
 )
 
 // ServerName is the load that serves files.
@@ -67,7 +68,7 @@ func listen(port uint16) (fd int, bound uint16, err error) {
 		unix.Bind(fd, &unix.SockaddrInet4{Port: int(port)}),
 		unix.Listen(fd, backlog))
 	if err != nil {
-		closeFD(fd)
+		socket.Close(fd)
 		return 0, 0, fmt.Errorf("listen on port %d: %w", port, err)
 	}
 	sa, err := unix.Getsockname(fd)
@@ -150,7 +151,7 @@ type server struct {
 // A serverThread is one thread of the server with its connections.
 type serverThread struct {
 	*server
-	poll     *poll
+	poll     *socket.Poll
 	conns    map[int]*serverConn // by socket
 	notFound *file               // the answer for a missing file
 }
@@ -159,11 +160,11 @@ type serverThread struct {
 const listener = -1
 
 func (s *server) newServerThread() (*serverThread, error) {
-	p, err := newPoll()
+	p, err := socket.NewPoll()
 	if err != nil {
 		return nil, err
 	}
-	if errno := p.add(s.fd, listener, unix.EPOLLIN|unix.EPOLLEXCLUSIVE); errno != 0 {
+	if errno := p.Add(s.fd, listener, unix.EPOLLIN|unix.EPOLLEXCLUSIVE); errno != 0 {
 		return nil, fmt.Errorf("epoll: %w", errno)
 	}
 	none := &file{head: headOf(404, "Not Found", 0)}
@@ -173,11 +174,11 @@ func (s *server) newServerThread() (*serverThread, error) {
 // run serves without end.
 func (w *serverThread) run() {
 	for {
-		for _, e := range w.poll.wait(deadlineInterval) {
+		for _, e := range w.poll.Wait(deadlineInterval) {
 			if e.Fd == listener {
 				w.accept()
 			} else if g := w.conns[int(e.Fd)]; g != nil && !g.serve(w) {
-				closeFD(g.fd)
+				socket.Close(g.fd)
 				delete(w.conns, g.fd)
 			}
 		}
@@ -190,9 +191,9 @@ func (w *serverThread) accept() {
 		if errno != 0 {
 			return // another thread was faster, or there are no free descriptors: the event comes again
 		}
-		set(int(fd), unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
-		if w.poll.add(int(fd), int(fd), edges) != 0 {
-			closeFD(int(fd))
+		socket.Set(int(fd), unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+		if w.poll.Add(int(fd), int(fd), socket.Edges) != 0 {
+			socket.Close(int(fd))
 			continue
 		}
 		w.conns[int(fd)] = &serverConn{fd: int(fd)}

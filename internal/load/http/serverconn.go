@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/load/socket"
 )
 
 // maxRequest is the largest size of a request; this server reads no bodies.
@@ -51,7 +53,7 @@ func (g *serverConn) pull() (more, ok bool) {
 	if g.got == len(g.request) {
 		return false, false // the request is too long
 	}
-	n, errno := receive(g.fd, g.request[g.got:])
+	n, errno := socket.Receive(g.fd, g.request[g.got:])
 	switch {
 	case errno == unix.EAGAIN:
 		return false, true
@@ -115,7 +117,7 @@ func (g *serverConn) pushSome(body int64) (int, syscall.Errno) {
 		if body > 0 {
 			flags = unix.MSG_MORE
 		}
-		n, errno := send(g.fd, g.answer.head[len(g.answer.head)-g.head:], flags)
+		n, errno := socket.Send(g.fd, g.answer.head[len(g.answer.head)-g.head:], flags)
 		if errno == 0 {
 			g.head -= n
 		}

@@ -9,19 +9,20 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/load/socket"
 	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 // A worker is one thread of the client with its connections.
 type worker struct {
 	plan    *Plan
-	to      address
+	to      socket.Address
 	request []byte
 	expect  *atomic.Int64 // bytes of a body, for all threads; -1 until the first answer
 	origin  time.Time
 	turn    *turn.Clock // which shows 0 at origin
 
-	poll     *poll
+	poll     *socket.Poll
 	conns    []conn
 	free     queue // idle connections
 	busy     int   // number of connections with a request
@@ -42,12 +43,12 @@ type worker struct {
 const bufferBytes = 32 << 10
 
 func newWorker(p *Plan, t *Target, expect *atomic.Int64, origin time.Time, connections int) (*worker, error) {
-	poll, err := newPoll()
+	poll, err := socket.NewPoll()
 	if err != nil {
 		return nil, err
 	}
 	w := &worker{
-		plan: p, to: addressOf(t.At), request: t.request(p.KeepAlive), expect: expect, origin: origin,
+		plan: p, to: socket.AddressOf(t.At), request: t.request(p.KeepAlive), expect: expect, origin: origin,
 		poll: poll, conns: make([]conn, connections), free: newQueue(connections),
 		buffer: make([]byte, bufferBytes), tally: newTally(),
 	}
@@ -107,7 +108,7 @@ func (w *worker) dispatch(between func()) {
 // handleEvents handles pending events. If many connections are made, one that is established
 // must not wait until all others have begun: its time would include theirs.
 func (w *worker) handleEvents() {
-	events := w.poll.wait(0)
+	events := w.poll.Wait(0)
 	w.now = w.clock()
 	for i := range events {
 		w.handle(&w.conns[events[i].Fd], events[i].Events)
@@ -132,14 +133,14 @@ func (w *worker) await() []unix.EpollEvent {
 	}
 	began := w.now
 	for w.shouldSpin(began) {
-		if events := w.poll.wait(0); len(events) > 0 {
+		if events := w.poll.Wait(0); len(events) > 0 {
 			w.busyWait += w.now - began
 			return events
 		}
 		w.now = w.clock()
 	}
 	w.busyWait += min(w.now-began, spinTime)
-	return w.poll.wait(w.sleepTime())
+	return w.poll.Wait(w.sleepTime())
 }
 
 // shouldSpin reports whether to poll again rather than to sleep. In a closed loop, everything
@@ -209,11 +210,11 @@ func (w *worker) end() {
 			w.count(FailedTime, c.origin, unix.ETIMEDOUT)
 		}
 		if c.fd >= 0 {
-			reset(c.fd)
+			socket.Reset(c.fd)
 			c.fd = -1
 		}
 	}
-	w.poll.close()
+	w.poll.Close()
 }
 
 // count counts a failure.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/kernel/affinity"
+	"github.com/tare-bench/tare/internal/load/socket"
 	"github.com/tare-bench/tare/internal/load/turn"
 )
 
@@ -48,7 +49,7 @@ func (ws *workers) round(p *Plan) round {
 		all.Go(func() {
 			defer w.turn.End()
 			runtime.LockOSThread() // never unlocked: the thread ends with its pinning and timer slack
-			precise()
+			socket.Precise()
 			if len(ws.cpus) > 0 {
 				affinity.Pin(ws.cpus[i])
 			}

@@ -1,0 +1,135 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/kernel/affinity"
+	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/turn"
+)
+
+// The bounds of the options.
+const (
+	maxClients = 1000
+	maxRate    = 1_000_000
+	maxTime    = time.Hour
+	maxSweep   = 32 // steps
+)
+
+// A plan says what the clients do.
+type plan struct {
+	script  *script
+	scale   int64
+	clients int
+	each    bool  // a connection for each transaction
+	rate    int64 // transactions per second; 0 = a closed loop
+	warmup  time.Duration
+	time    time.Duration // after the warm-up
+	seed    uint64
+	tls     bool
+	sweep   []int // numbers of clients, ascending; none = clients alone
+}
+
+// readPlan reads the options of the load that are also options of the workload.
+func readPlan(a *load.Args) (plan, error) {
+	p := plan{
+		scale:   a.Int("scale", 1, 1, MaxScale),
+		clients: int(a.Int("clients", 1, 1, maxClients)),
+		each:    a.Word("connect", "once", "once", "each") == "each",
+		rate:    a.Int("rate", 0, 0, maxRate),
+		warmup:  a.Duration("warmup", 250*time.Millisecond, 0, time.Minute),
+		time:    a.Duration("time", 2*time.Second, 10*time.Millisecond, maxTime),
+		seed:    uint64(a.Int("seed", 1, 0, 1<<62)),
+		tls:     a.Word("tls", "no", "no", "yes") == "yes",
+	}
+	p.script = scriptOf(a.Word("script", SelectOnly, Scripts()...))
+	var err error
+	p.sweep, err = parseSweep(a.Text("sweep", ""))
+	return p, err
+}
+
+// Valid checks each option by itself; see load.Valid. The options that say where the server is are
+// not among them.
+func Valid(a *load.Args) error {
+	_, err := readPlan(a)
+	return errors.Join(err, a.Err())
+}
+
+// check returns which options contradict one another.
+func (p *plan) check() error {
+	if len(p.sweep) > 0 && p.rate > 0 {
+		return errors.New("sweep and rate cannot be combined: a sweep finds the rate by itself")
+	}
+	return nil
+}
+
+// takesTurns reports whether nothing changes if the clients rest now and then: writes leave work for
+// the server to do meanwhile, and in an open loop transactions are due at fixed times.
+func (p *plan) takesTurns() bool {
+	return p.script.name == SelectOnly && p.rate == 0 && !p.each && len(p.sweep) == 0
+}
+
+func parseSweep(list string) (clients []int, err error) {
+	if list == "" {
+		return nil, nil
+	}
+	wrong := &load.ValueError{
+		Key: "sweep", Value: list,
+		Want: fmt.Sprintf("at most %d ascending numbers from 1 to %d, such as 1,2,4,8", maxSweep, maxClients),
+	}
+	last := 0
+	for word := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n <= last || n > maxClients || len(clients) == maxSweep {
+			return nil, wrong
+		}
+		clients = append(clients, n)
+		last = n
+	}
+	return clients, nil
+}
+
+// A target is the server, and how the client works.
+type target struct {
+	Config
+
+	cpus  []int         // one for each thread; empty = one thread on any CPU
+	wait  time.Duration // how long to wait for a first connection; 0 = do not wait
+	turns *turn.Page    // nil = the load runs in one go
+
+	patience time.Duration // how long the server may take for an answer
+}
+
+// silence is how long a server may take for an answer. Checkpoints can stall it for many seconds.
+const silence = time.Minute
+
+func readTarget(a *load.Args) (t target, err error) {
+	address, list := a.Text("address", ""), a.Text("cpus", "")
+	t.Socket, t.Port = a.Text("socket", ""), int(a.Int("port", DefaultPort, 1, 1<<16-1))
+	t.User, t.Database = a.Text("user", ""), a.Text("database", "")
+	t.Password, t.patience = a.Text("password", ""), silence
+	t.wait = a.Duration("wait", 0, 0, time.Minute)
+	switch {
+	case (address == "") == (t.Socket == ""):
+		return t, errors.New("want either address=IP:PORT or socket=DIR")
+	case t.Socket != "" && !filepath.IsAbs(t.Socket):
+		return t, fmt.Errorf("socket=%.80q: want the absolute path of a directory", t.Socket)
+	case address != "":
+		if t.Address, err = netip.ParseAddrPort(address); err != nil {
+			return t, fmt.Errorf("address=%.80q: want IP:PORT of a server, such as 127.0.0.1:5432", address)
+		}
+	}
+	if strings.Contains(t.User+t.Database+t.Password, "\x00") {
+		return t, errors.New("user, database and password cannot have a zero byte")
+	}
+	if t.cpus, err = affinity.Parse(list); err != nil {
+		return t, fmt.Errorf("cpus=%.80q: %w", list, err)
+	}
+	return t, nil
+}

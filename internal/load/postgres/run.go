@@ -1,0 +1,151 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/tare-bench/tare/internal/load"
+)
+
+// RunWith is Run with TLS, for tls=yes; nil means that this program has none.
+func RunWith(a *load.Args, encrypt TLS) (*load.Report, error) {
+	p, err1 := readPlan(a)
+	t, err2 := readTarget(a)
+	if err := errors.Join(err1, err2, a.Err(), p.check()); err != nil {
+		return nil, err
+	}
+	if p.tls {
+		if t.TLS = encrypt; encrypt == nil {
+			return nil, errors.New("tls=yes: the agent has no TLS: use tare's own program, agent load postgrestls")
+		}
+	}
+	defer load.SetThreads(max(1, len(t.cpus)) + runtimeThreads)()
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(maxMemory))
+	if err := t.await(); err != nil {
+		return nil, err
+	}
+	if len(p.sweep) > 0 {
+		return t.sweep(&p)
+	}
+	if p.takesTurns() {
+		t.turns = a.Turns
+	}
+	o, err := t.observe(&p)
+	if err != nil {
+		return nil, err
+	}
+	r, err := o.report()
+	if err != nil || t.turns == nil {
+		return r, err
+	}
+	return r, t.stretch(r, o)
+}
+
+// runtimeThreads is the number of processors that Go's runtime needs besides the threads that keep
+// one to themselves.
+const runtimeThreads = 4
+
+// maxMemory is where the garbage collector, which is off, works nevertheless: Go's TLS allocates
+// memory for each message.
+const maxMemory = 1 << 30
+
+// observe executes a plan on connections of its own.
+func (t *target) observe(p *plan) (*outcome, error) {
+	ws, err := newWorkers(p, t)
+	if err != nil {
+		return nil, err
+	}
+	defer ws.close()
+	r, err := ws.run(p)
+	if err != nil {
+		return nil, err
+	}
+	o := &outcome{p, r}
+	return o, o.failure()
+}
+
+// await waits until the server accepts a client.
+func (t *target) await() error {
+	const pause, answerTime = 20 * time.Millisecond, time.Second
+	for end := time.Now().Add(t.wait); t.wait > 0; time.Sleep(pause) {
+		ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+		c, err := Dial(ctx, t.Config)
+		cancel()
+		if err == nil {
+			return c.Close()
+		}
+		var told *ServerError
+		if errors.As(err, &told) && told.Code != codeStarting || time.Now().After(end) {
+			return fmt.Errorf("wait for the server for %v: %w", t.wait, err)
+		}
+	}
+	return nil
+}
+
+// Stretches lists the metrics that are measured in an uninterrupted stretch too.
+func Stretches() []string { return []string{"rate", "time.p50", "time.p99"} }
+
+// stretch executes the plan again for a while, in one turn that nothing interrupts.
+func (t *target) stretch(r *load.Report, before *outcome) error {
+	t.turns.Whole()
+	t.turns = nil
+	p := *before.plan
+	p.time /= load.StretchShare
+	o, err := t.observe(&p)
+	if err != nil {
+		return err
+	}
+	whole, err := o.report()
+	if err != nil {
+		return err
+	}
+	// Whoever counts the server's work counts this too.
+	o.facts(r, before.tally.begun+o.tally.begun, before.sendTime+o.sendTime)
+	r.Values["committed"] += whole.Values["committed"]
+	for _, name := range Stretches() {
+		if value, ok := whole.Values[name]; ok {
+			r.Values[name+load.StretchSuffix] = value
+		}
+	}
+	return nil
+}
+
+// sweep executes the plan with each number of clients. The report is that of the fastest, and has the
+// rates and times of all.
+func (t *target) sweep(p *plan) (*load.Report, error) {
+	var steps []*outcome
+	var best *outcome
+	for _, clients := range p.sweep {
+		step := *p
+		step.clients = clients
+		o, err := t.observe(&step)
+		if err != nil {
+			return nil, fmt.Errorf("%d clients: %w", clients, err)
+		}
+		steps = append(steps, o)
+		if best == nil || o.rate() > best.rate() {
+			best = o
+		}
+	}
+	r, err := best.report()
+	if err != nil {
+		return nil, err
+	}
+	r.Values["knee"] = float64(knee(steps))
+	r.Values["committed"] = 0
+	var begun int64
+	var span time.Duration
+	for _, o := range steps {
+		at := fmt.Sprintf(".c%d", o.plan.clients)
+		r.Values["rate"+at] = o.rate()
+		r.Values["time.p50"+at], r.Values["time.p99"+at] = o.tally.time.Percentile(50), o.tally.time.Percentile(99)
+		r.Values["committed"] += float64(o.tally.committed)
+		begun += o.tally.begun
+		span += o.sendTime
+	}
+	best.facts(r, begun, span)
+	return r, nil
+}

@@ -1,0 +1,82 @@
+package postgres
+
+import "github.com/tare-bench/tare/internal/load"
+
+// A tally has the results of one thread, or of all. Its times are those of transactions that count
+// and that have ended well; connections and statements are all timed.
+type tally struct {
+	time       *load.Histogram
+	connect    *load.Histogram
+	statements []*load.Histogram // by their place in the script
+
+	begun     int64 // all, with the warm-up
+	committed int64 // all that have ended well
+	good      int64 // of those that began after the warm-up
+	timely    int64 // that have ended well within the time
+	failed    [kinds]int64
+	why       [kinds]error // the first failure of each kind
+}
+
+// A kind is the kind of failure of a transaction.
+type kind int
+
+const (
+	serialization kind = iota
+	deadlock
+	other
+	kinds
+)
+
+func (k kind) String() string { return [...]string{"serialization", "deadlock", "other"}[k] }
+
+func newTally(s *script) tally {
+	t := tally{time: load.NewHistogram(), connect: load.NewHistogram()}
+	for range s.statements {
+		t.statements = append(t.statements, load.NewHistogram())
+	}
+	return t
+}
+
+// refuse counts a transaction that the server has refused, unless it was in the warm-up.
+func (t *tally) refuse(e *ServerError, counts bool) {
+	k := other
+	switch e.Code {
+	case CodeSerialization:
+		k = serialization
+	case CodeDeadlock:
+		k = deadlock
+	}
+	if t.why[k] == nil {
+		t.why[k] = e
+	}
+	if counts {
+		t.failed[k]++
+	}
+}
+
+// failures is the number of failed transactions.
+func (t *tally) failures() (n int64) {
+	for _, f := range t.failed {
+		n += f
+	}
+	return n
+}
+
+// add adds the results of another thread.
+func (t *tally) add(o *tally) {
+	t.time.Merge(o.time)
+	t.connect.Merge(o.connect)
+	for i, h := range t.statements {
+		h.Merge(o.statements[i])
+	}
+	t.begun += o.begun
+	t.committed += o.committed
+	t.good += o.good
+	t.timely += o.timely
+	for k := range kinds {
+		t.failed[k] += o.failed[k]
+		if t.why[k] == nil {
+			t.why[k] = o.why[k]
+		}
+	}
+}

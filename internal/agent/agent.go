@@ -58,6 +58,8 @@ func tasks() []task {
 		{"probe", "PORT", probe},
 		{"load", "LOAD [KEY=VALUE...] [-- LOAD...]", runLoads},
 		{"init", "", initialize},
+		{"launch", "[KEY=VALUE...] -- PROGRAM [ARG...]", launch},
+		{"word", "", sendWord},
 	}
 }
 

@@ -21,7 +21,7 @@ const module = "github.com/tare-bench/tare/"
 var allowed = map[string][]string{
 	"cmd/tare":                 {"internal/cli"},
 	"cmd/tare-agent":           {"internal/agent"},
-	"internal/agent":           {"internal/kernel/affinity", "internal/load", "internal/load/*"},
+	"internal/agent":           {"internal/kernel/affinity", "internal/load", "internal/load/*", "golang.org/x/sys"},
 	"internal/kernel/affinity": {"golang.org/x/sys"},
 	"internal/load":            {"internal/load/turn", "internal/text/unit", "github.com/HdrHistogram/hdrhistogram-go"},
 	"internal/load/turn":       {"golang.org/x/sys"},

@@ -20,8 +20,9 @@ type Spec struct {
 	// Network is "none" (own namespace, loopback only), "host", "bridge", "macvlan",
 	// "slirp4netns" or "pasta"; empty = none, but for native and cri the host's.
 	Network string `json:"network,omitempty"`
-	// Reach says how a client reaches the container: "published" (by a port of the host) or
-	// "peer" (from a second container); empty = by its own address.
+	// Reach says how a client reaches the container: "published" (by a port of the host),
+	// "peer" (from a second container) or "socket" (by a Unix socket in a directory that both
+	// see); empty = by its own address.
 	Reach string `json:"reach,omitempty"`
 	Ports []Port `json:"ports,omitempty"`
 	// Storage is the storage under DataDir: "layer" (the container's own writable layer),
@@ -36,6 +37,7 @@ type Spec struct {
 	DataName    string   `json:"data_name,omitempty"`
 	Runtime     string   `json:"runtime,omitempty"`     // OCI runtime under an engine that has several
 	Snapshotter string   `json:"snapshotter,omitempty"` // snapshotter under an engine that has several
+	Shm         int64    `json:"shm_bytes,omitempty"`   // size of /dev/shm; 0 = the engine's default
 	Limits      Limits   `json:"limits,omitzero"`
 	Security    Security `json:"security,omitzero"`
 }

@@ -57,6 +57,19 @@ func (l Launch) Argv(agent string, program ...string) []string {
 	return append(append(argv, LoadSeparator), program...)
 }
 
+// LaunchedBy returns the program that a launcher with these arguments executes; false if they are not
+// a launcher's.
+func LaunchedBy(argv []string) (program string, ok bool) {
+	if len(argv) < 2 || argv[1] != "launch" {
+		return "", false
+	}
+	_, words, ok := parseLaunchArgs(argv[2:])
+	if !ok {
+		return "", false
+	}
+	return words[0], true
+}
+
 // Prepared says what a launcher has done. It is the first line that a launcher prints to standard
 // output. Times are CLOCK_MONOTONIC.
 type Prepared struct {

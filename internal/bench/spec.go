@@ -9,6 +9,9 @@ const AgentImage = "agent"
 // unless Spec.DataName is set.
 const DataDir = "/tare-data"
 
+// DefaultShm is the size of /dev/shm in engines of tare's own, in bytes: that of Docker and others.
+const DefaultShm = 64 << 20
+
 // A Spec says what an Engine is to run: everything that can be a factor.
 // The zero value of a field means "the driver's documented default".
 type Spec struct {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/datadir"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
@@ -68,8 +69,8 @@ func (p *process) Attach(_ context.Context, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// Inspect implements bench.Container. It reads back only where the data is, because nothing else is
-// applied to a plain process.
+// Inspect implements bench.Container. It reads back only where the data is, and what the host has,
+// because nothing is applied to a plain process.
 func (p *process) Inspect(ctx context.Context) (bench.Applied, error) {
 	a := bench.Applied{
 		Image:    p.plan.image,
@@ -77,10 +78,36 @@ func (p *process) Inspect(ctx context.Context) (bench.Applied, error) {
 		Network:  "host",
 		Security: bench.Security{Seccomp: "unconfined"},
 	}
-	if p.data != nil {
-		a.Data = "bind " + readback.FileSystem(p.data.Path)
+	a.Shm = readback.Shm(readback.Self, 0)
+	if p.data == nil {
+		return a, ctx.Err()
 	}
-	return a, ctx.Err()
+	a.Data, a.DataMounts = "bind "+readback.FileSystem(p.data.Path), readback.DirMounts(p.data.Path)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return a, errors.Join(ctx.Err(), p.noteMemory())
+}
+
+// noteMemory records the shared memory of the process and those that it has started, so that it is
+// removed with their data, even if they are killed. p.mu is held.
+func (p *process) noteMemory() error {
+	if p.data == nil || p.started == nil || p.hasEnded() {
+		return nil
+	}
+	pids, err := proc.Descendants("/", p.started.Pid)
+	if err != nil {
+		pids = []int{p.started.Pid}
+	}
+	return p.data.Note(pids...)
+}
+
+func (p *process) hasEnded() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
 }
 
 // Start implements bench.Container: fork and exec, and nothing else.
@@ -170,6 +197,9 @@ func (p *process) Remove(ctx context.Context) error {
 	defer p.mu.Unlock()
 	if p.removed {
 		return nil
+	}
+	if err := p.noteMemory(); err != nil {
+		return fmt.Errorf("remove %s: %w", p.id, err)
 	}
 	if err := p.kill(ctx); err != nil {
 		return fmt.Errorf("remove %s: %w", p.id, err)

@@ -38,12 +38,56 @@ func (d *Dir) Note(pids ...int) error {
 	return d.note(pids)
 }
 
-// NoteWorker is Note for a process that works in one of the directories of a run.
+// NoteLast is Note for a process that is about to be killed, and its descendants. They are stopped first:
+// a server that starts its processes anew could make more between the note and the kill.
+func (d *Dir) NoteLast(first int) error {
+	if d == nil || !d.forPlain {
+		return nil
+	}
+	var pids []int
+	for range stopRounds {
+		all, err := proc.Descendants("/", first)
+		if err != nil {
+			all = []int{first} // the kernel does not list children, or it has just ended
+		}
+		if slices.Equal(all, pids) {
+			break
+		}
+		pids = all
+		stop(pids)
+	}
+	return d.note(pids)
+}
+
+// stopRounds is how often processes are looked for that others have started before they were stopped.
+const stopRounds = 10
+
+// stopLimit is how long processes may take to stop: one that waits for a disk does not stop before.
+const stopLimit = time.Second
+
+// stop stops processes, and waits until none of them runs, or stopLimit is over.
+func stop(pids []int) {
+	for _, pid := range pids {
+		_ = unix.Kill(pid, unix.SIGSTOP) // it may have ended; what is another user's is not noted either
+	}
+	end := time.Now().Add(stopLimit)
+	for _, pid := range pids {
+		for p, err := proc.Find("/", pid); err == nil && strings.ContainsRune("RSD", rune(p.State)); {
+			if time.Now().After(end) {
+				return
+			}
+			time.Sleep(100 * time.Microsecond)
+			p, err = proc.Find("/", pid)
+		}
+	}
+}
+
+// NoteWorker is NoteLast for a process that works in one of the directories of a run.
 func (k *Manager) NoteWorker(run string, pid int) error {
 	all, err := k.fromRecords(k.recordsOf(run), run)
 	for _, d := range all {
 		if real, unknown := filepath.EvalSymlinks(d.Path); unknown == nil && worksIn(pid, real) {
-			err = errors.Join(err, d.Note(pid))
+			err = errors.Join(err, d.NoteLast(pid))
 		}
 	}
 	return err
@@ -159,6 +203,7 @@ func (d *Dir) vacate() error {
 		if time.Now().After(end) {
 			return fmt.Errorf("process %d works in %s and does not end", workers[0].PID, d.Path)
 		}
+		stop(pidsOf(workers))
 		if err := d.note(pidsOf(workers)); err != nil {
 			return err
 		}

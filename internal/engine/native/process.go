@@ -70,7 +70,8 @@ func (p *process) Attach(_ context.Context, stdout, stderr io.Writer) error {
 }
 
 // Inspect implements bench.Container. It reads back only where the data is, and what the host has,
-// because nothing is applied to a plain process.
+// because nothing is applied to a plain process. Of one that runs, it also notes the shared memory, so
+// that this is removed with the data.
 func (p *process) Inspect(ctx context.Context) (bench.Applied, error) {
 	a := bench.Applied{
 		Image:    p.plan.image,
@@ -85,28 +86,26 @@ func (p *process) Inspect(ctx context.Context) (bench.Applied, error) {
 	a.Data, a.DataMounts = "bind "+readback.FileSystem(p.data.Path), readback.DirMounts(p.data.Path)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return a, errors.Join(ctx.Err(), p.noteMemory())
-}
-
-// noteMemory records the shared memory of the process and those that it has started, so that it is
-// removed with their data, even if they are killed. p.mu is held.
-func (p *process) noteMemory() error {
-	if p.data == nil || p.started == nil || p.hasEnded() {
-		return nil
+	if !p.isAlive() {
+		return a, ctx.Err()
 	}
 	pids, err := proc.Descendants("/", p.started.Pid)
 	if err != nil {
-		pids = []int{p.started.Pid}
+		pids = []int{p.started.Pid} // the kernel does not list children
 	}
-	return p.data.Note(pids...)
+	return a, errors.Join(ctx.Err(), p.data.Note(pids...))
 }
 
-func (p *process) hasEnded() bool {
+// isAlive reports whether the process was started and has not ended. p.mu is held.
+func (p *process) isAlive() bool {
+	if p.started == nil {
+		return false
+	}
 	select {
 	case <-p.exited:
-		return true
-	default:
 		return false
+	default:
+		return true
 	}
 }
 
@@ -198,8 +197,10 @@ func (p *process) Remove(ctx context.Context) error {
 	if p.removed {
 		return nil
 	}
-	if err := p.noteMemory(); err != nil {
-		return fmt.Errorf("remove %s: %w", p.id, err)
+	if p.isAlive() {
+		if err := p.data.NoteLast(p.started.Pid); err != nil {
+			return fmt.Errorf("remove %s: %w", p.id, err)
+		}
 	}
 	if err := p.kill(ctx); err != nil {
 		return fmt.Errorf("remove %s: %w", p.id, err)

@@ -45,6 +45,7 @@ var allowed = map[string][]string{
 	"internal/experiment/yamldoc/yamldoctest": {"internal/experiment/yamldoc", "github.com/google/go-cmp"},
 	"internal/experiment":                     {"internal/bench", "internal/text/unit", "internal/experiment/yamldoc"},
 	"internal/experiment/bucketbench":         {"internal/text/unit", "internal/experiment/yamldoc"},
+	"internal/experiment/pgbenchtools":        {"internal/text/unit", "internal/experiment/yamldoc"},
 	"internal/experiment/schemagen":           {"internal/experiment"},
 	"internal/schedule":                       {"internal/bench"},
 	"internal/kernel/proc":                    {"golang.org/x/sys"},
@@ -136,10 +137,13 @@ var allowed = map[string][]string{
 	"internal/report/*":              {"internal/bench", "internal/analysis", "internal/text/unit", "internal/text/plain", "internal/report"},
 	"internal/report/text":           {"internal/text/term"},
 	"internal/report/gobench":        {"golang.org/x/perf"},
+	"internal/foreign":              {"internal/bench"},
+	"internal/foreign/*":            {"internal/bench", "internal/foreign", "internal/load"},
+	"internal/foreign/pgbenchtools": {"internal/foreign/pgbench"},
 	"internal/app": {
 		"internal/text/*", "internal/kernel/*", "internal/store/record",
 		"internal/experiment/*", "internal/analysis/*", "internal/*", "internal/engine/*", "internal/workload/*",
-		"internal/store/*", "internal/report/*",
+		"internal/store/*", "internal/report/*", "internal/foreign/*",
 	},
 	"internal/cli": {
 		"internal/text/*", "internal/kernel/*", "internal/store/record", "internal/experiment/*",

@@ -10,6 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/report/gobench"
 	"github.com/tare-bench/tare/internal/report/json"
 	"github.com/tare-bench/tare/internal/report/markdown"
+	"github.com/tare-bench/tare/internal/report/pgbench"
 	"github.com/tare-bench/tare/internal/report/text"
 	"github.com/tare-bench/tare/internal/store/record"
 )
@@ -51,6 +52,28 @@ func WriteFindings(w io.Writer, d *report.Document, s Style) error {
 // withoutStyle is a format that looks the same everywhere.
 func withoutStyle(write func(io.Writer, *report.Document) error) func(io.Writer, *report.Document, Style) error {
 	return func(w io.Writer, d *report.Document, _ Style) error { return write(w, d) }
+}
+
+// A Form is that of another program, in which the runs of a workload can be shown.
+type Form struct {
+	bench.Form
+	Workload string
+	Doc      string // what it is, for people, after the program's name
+}
+
+// Forms lists the forms of other programs.
+func Forms() []Form {
+	all := []Form{{
+		bench.Form{Name: "pgbench", Write: pgbench.Write}, "postgres", "its summary for each cell, with medians",
+	}}
+	for _, w := range Workloads() {
+		if former, ok := w.(bench.Former); ok {
+			for _, f := range former.Forms() {
+				all = append(all, Form{f, w.Name(), "its tables or summary"})
+			}
+		}
+	}
+	return all
 }
 
 // An Export is a way to write a stored run, every value of it.

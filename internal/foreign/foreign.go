@@ -79,7 +79,7 @@ type Note struct {
 const (
 	CodeNotApart  = "not-interleaved" // the trials were made one after the other
 	CodeCorrected = "corrected"       // values that the other program got wrong were corrected
-	CodeLeftOut   = "left-out"        // rows or values of the files are not in the run
+	CodeImported  = "imported"        // what imported results lack, or mean otherwise
 )
 
 // An Error is something in a file that cannot be read.

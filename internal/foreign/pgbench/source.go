@@ -182,7 +182,7 @@ func candidates(outputs []*Output, logs []*readLog, l *readLog) []*Output {
 func notes(trials []foreign.Trial, outputs []*Output, logs []*readLog) (all []foreign.Note) {
 	add := func(is bool, text, hint string) {
 		if is {
-			all = append(all, foreign.Note{Code: foreign.CodeLeftOut, Text: text, Hint: hint})
+			all = append(all, foreign.Note{Code: foreign.CodeImported, Text: text, Hint: hint})
 		}
 	}
 	partly := func(o *Output) bool { return o.log != nil && !o.log.Aggregated && o.log.Transactions < o.Transactions }

@@ -31,7 +31,7 @@ func Trial(o *Output, l *Log) (foreign.Trial, error) {
 	if l == nil || t.Failed != "" {
 		return t, nil
 	}
-	return t, l.addTo(&t)
+	return t, l.AddTo(&t)
 }
 
 // trial makes a trial of what pgbench printed.
@@ -96,9 +96,9 @@ func InitTrial(o *Output) foreign.Trial {
 	return t
 }
 
-// addTo adds to a trial what only the log tells. What pgbench printed is of all transactions, and
+// AddTo adds to a trial what only the log tells. What pgbench printed is of all transactions, and
 // those in the log may be a part of them; but it printed only three decimals of milliseconds.
-func (l *Log) addTo(t *foreign.Trial) error {
+func (l *Log) AddTo(t *foreign.Trial) error {
 	if l.Transactions == 0 {
 		t.Failed = "the log has no transaction that ended well"
 		return nil

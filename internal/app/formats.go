@@ -56,24 +56,15 @@ func withoutStyle(write func(io.Writer, *report.Document) error) func(io.Writer,
 
 // A Form is that of another program, in which the runs of a workload can be shown.
 type Form struct {
-	bench.Form
+	Name     string // of the program
 	Workload string
 	Doc      string // what it is, for people, after the program's name
+	Write    func(w io.Writer, r *bench.Run) error
 }
 
 // Forms lists the forms of other programs.
 func Forms() []Form {
-	all := []Form{{
-		bench.Form{Name: "pgbench", Write: pgbench.Write}, "postgres", "its summary for each cell, with medians",
-	}}
-	for _, w := range Workloads() {
-		if former, ok := w.(bench.Former); ok {
-			for _, f := range former.Forms() {
-				all = append(all, Form{f, w.Name(), "its tables or summary"})
-			}
-		}
-	}
-	return all
+	return []Form{{"pgbench", "postgres", "its summary for each cell, with medians", pgbench.Write}}
 }
 
 // An Export is a way to write a stored run, every value of it.

@@ -137,9 +137,9 @@ var allowed = map[string][]string{
 	"internal/report/*":              {"internal/bench", "internal/analysis", "internal/text/unit", "internal/text/plain", "internal/report"},
 	"internal/report/text":           {"internal/text/term"},
 	"internal/report/gobench":        {"golang.org/x/perf"},
-	"internal/foreign":              {"internal/bench"},
-	"internal/foreign/*":            {"internal/bench", "internal/foreign", "internal/load"},
-	"internal/foreign/pgbenchtools": {"internal/foreign/pgbench"},
+	"internal/foreign":               {"internal/bench"},
+	"internal/foreign/*":             {"internal/bench", "internal/foreign", "internal/load", "internal/text/unit"},
+	"internal/foreign/pgbenchtools":  {"internal/foreign/pgbench"},
 	"internal/app": {
 		"internal/text/*", "internal/kernel/*", "internal/store/record",
 		"internal/experiment/*", "internal/analysis/*", "internal/*", "internal/engine/*", "internal/workload/*",

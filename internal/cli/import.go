@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -134,8 +135,12 @@ func (a *invocation) importResults(ctx context.Context, s bench.Store, from fore
 		}
 	}
 	var wrong *foreign.Error
-	if errors.As(err, &wrong) {
+	var path *fs.PathError
+	switch {
+	case errors.As(err, &wrong):
 		err = &usageError{err, wrong.Hint}
+	case errors.As(err, &path):
+		err = &usageError{err, "give files or directories with results of " + from.Name + ", or - for stdin"}
 	}
 	if err != nil && len(all) == 0 {
 		return err

@@ -20,6 +20,7 @@ import (
 func (a *invocation) showCommand() *cobra.Command {
 	var format formatOptions
 	var trials, applied bool
+	var as string
 	cmd := &cobra.Command{
 		Use:   "show [RUN]",
 		Short: "Show the report of a stored run",
@@ -27,13 +28,18 @@ func (a *invocation) showCommand() *cobra.Command {
 beginning or end of one, a name, or "last", which is the default.
 
 --trials lists every trial. --applied shows the settings that the engines
-really applied to the containers of each cell.`,
+really applied to the containers of each cell.
+
+` + formDocs(),
 		Args: atMostOne("a run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := format.check(a.global.JSON); err != nil {
 				return err
 			}
 			if err := exclusiveLists(format, trials, applied); err != nil {
+				return err
+			}
+			if err := checkForm(as, a.global.JSON || format.any() || trials || applied); err != nil {
 				return err
 			}
 			return a.withRuns(cmd.Context(), func(s bench.Store) error {
@@ -49,6 +55,8 @@ really applied to the containers of each cell.`,
 				switch {
 				case err != nil:
 					return err
+				case as != "":
+					return a.showAs(as, r)
 				case applied:
 					return a.showApplied(r)
 				default:
@@ -60,7 +68,9 @@ really applied to the containers of each cell.`,
 	format.addFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&trials, "trials", false, "list every trial with its outcome")
 	cmd.Flags().BoolVar(&applied, "applied", false, "show the settings that were applied in each cell")
+	cmd.Flags().StringVar(&as, "as", "", "print the run in the form of another `program`: "+sentenceList(formNames()))
 	cmd.ValidArgsFunction = a.completeRuns
+	completeFlag(cmd, "as", completeFixed(formNames()...))
 	return cmd
 }
 

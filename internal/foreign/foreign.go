@@ -68,6 +68,9 @@ func (t *Trial) Set(metric string, value float64) {
 	t.Values[metric] = value
 }
 
+// Unknown is the level of what the files do not tell.
+const Unknown = "unknown"
+
 // A Note is a warning about a Set.
 type Note struct {
 	Code string // of a bench.Warning

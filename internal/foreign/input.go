@@ -62,6 +62,16 @@ func Open(names []string, stdin io.Reader) (*Input, error) {
 	return in, nil
 }
 
+// Written is when the first of the files was written; zero = unknown.
+func (in *Input) Written() (first time.Time) {
+	for _, f := range in.Files {
+		if !f.Time.IsZero() && (first.IsZero() || f.Time.Before(first)) {
+			first = f.Time
+		}
+	}
+	return first
+}
+
 // Close releases the directories.
 func (in *Input) Close() error {
 	var all []error

@@ -54,27 +54,31 @@ func (s *Set) Run(tool string) (*bench.Run, error) {
 	return run, nil
 }
 
-// split says which levels are conditions, in order of appearance, and which are facts.
+// split says which levels are conditions, in order of appearance, and which are facts. What a failed
+// trial does not know does not count.
 func (s *Set) split() (conditions []string, facts []bench.Label) {
 	var names []string
-	values := map[string][]string{}
 	for _, t := range s.Trials {
 		for _, l := range t.Levels {
-			if values[l.Key] == nil {
+			if !slices.Contains(names, l.Key) {
 				names = append(names, l.Key)
-			}
-			if !slices.Contains(values[l.Key], l.Value) {
-				values[l.Key] = append(values[l.Key], l.Value)
 			}
 		}
 	}
 	facts = slices.Clone(s.Facts)
 	for _, name := range names {
+		var values []string
+		for _, t := range s.Trials {
+			v := t.levels([]string{name})[0]
+			if isKnown := t.Failed == "" || v != none && v != Unknown; isKnown && !slices.Contains(values, v) {
+				values = append(values, v)
+			}
+		}
 		switch {
-		case len(values[name]) > 1 || slices.Contains(s.Conditions, name):
+		case len(values) > 1 || slices.Contains(s.Conditions, name):
 			conditions = append(conditions, name)
-		case values[name][0] != "":
-			facts = append(facts, bench.Label{Key: name, Value: values[name][0]})
+		case len(values) == 1 && values[0] != none:
+			facts = append(facts, bench.Label{Key: name, Value: values[0]})
 		}
 	}
 	return conditions, facts

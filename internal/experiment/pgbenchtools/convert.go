@@ -129,28 +129,30 @@ func (c *converter) experiment() Experiment {
 // tpcb is the script that updates branches.
 const tpcb = "tpcb-like"
 
-// scripts are those of pgbench-tools that tare has, by its own names.
-var scripts = map[string]string{
-	"select": "select-only", "tpc-b": tpcb, "nobranch": "simple-update",
-	":-S": "select-only", ":-N": "simple-update",
-}
-
+// script is the script by tare's name.
 func (c *converter) script() string {
 	name := c.text("SCRIPT", "select")
-	out, ok := scripts[name]
-	if !ok && !c.values["SCRIPT"].computed {
+	switch name {
+	case "select", ":-S":
+		return "select-only"
+	case "tpc-b":
+		return tpcb
+	case "nobranch", ":-N":
+		return "simple-update"
+	}
+	if !c.values["SCRIPT"].computed {
 		c.fail("SCRIPT", "tare has select, tpc-b and nobranch",
 			"the script %s has no counterpart among the loads of tare", yamldoc.Quote(name))
 	}
-	return out
+	return ""
 }
 
 // host refuses a server that tare would not start itself.
 func (c *converter) host() {
 	host := c.values["TESTHOST"]
 	isHere := slices.Contains([]string{"", "localhost", "127.0.0.1", "::1"}, host.value) || path.IsAbs(host.value)
-	const reason = "tare measures servers that it starts itself: only so are the settings, the data and the state the same " +
-		"in each cell"
+	const reason = "tare measures servers that it starts itself: only so are the settings, the data and the state " +
+		"the same in each cell"
 	switch {
 	case host.computed:
 		c.fail("TESTHOST", `remove the line, or write TESTHOST=localhost`, "TESTHOST is computed by the shell; "+reason)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -90,8 +91,7 @@ func (p *outputs) line(n int, b []byte) error {
 	case p.errorLine(line):
 		return nil
 	case strings.HasPrefix(line, "pgbench ("):
-		p.version = strings.Trim(strings.TrimPrefix(line, "pgbench "), "()")
-		p.version = strings.TrimPrefix(p.version, "PostgreSQL) ")
+		p.version = versionOf(line)
 		return nil
 	case strings.HasPrefix(line, "done in "):
 		return p.initialised(n, line)
@@ -104,10 +104,10 @@ func (p *outputs) line(n int, b []byte) error {
 		return nil
 	}
 	name, value := cutPair(line)
-	set := setters[name]
 	if name == "tps" {
 		return p.rate(n, value)
 	}
+	set := setter(name)
 	if set == nil {
 		return nil
 	}
@@ -115,6 +115,24 @@ func (p *outputs) line(n int, b []byte) error {
 		return foreign.Errorf(p.file, n, damagedHint, "%q is no %s", value, name)
 	}
 	return nil
+}
+
+// packaged is what packagers add to a version.
+var packaged = regexp.MustCompile(` \([^()]*\)`)
+
+// versionOf reads "pgbench (15.18 (Debian 15.18-0))" and "pgbench (14.5, server 13.8)".
+func versionOf(line string) string {
+	inside := strings.TrimSuffix(strings.TrimPrefix(line, "pgbench ("), ")")
+	return packaged.ReplaceAllString(inside, "")
+}
+
+// Server is the version of the server, if pgbench printed one.
+func (o *Output) Server() string {
+	own, server, differs := strings.Cut(o.Version, ", server ")
+	if differs {
+		return server
+	}
+	return own
 }
 
 // damagedHint is what to do about a file that is not as pgbench wrote it.
@@ -155,7 +173,7 @@ func trouble(line string) string {
 
 // begin begins a result.
 func (p *outputs) begin(n int) error {
-	p.close()
+	p.finish()
 	if len(p.all) >= maxOutputs {
 		return foreign.Errorf(p.file, n, "split the file", "it has more than %d results", maxOutputs)
 	}
@@ -166,17 +184,22 @@ func (p *outputs) begin(n int) error {
 	return nil
 }
 
-// close ends a result that lacks its end, or failed before it began.
-func (p *outputs) close() {
+// finish ends a result that lacks its end.
+func (p *outputs) finish() {
 	if p.current != nil && !p.current.whole && p.current.Aborted == "" {
 		p.current.Aborted = "the output ends before the rate"
 	}
-	if p.current == nil && p.trouble != "" && len(p.all) < maxOutputs {
+	p.current = nil
+}
+
+// close ends the file. What pgbench said of a failure that no result followed is a result by itself.
+func (p *outputs) close() {
+	p.finish()
+	if p.trouble != "" && len(p.all) < maxOutputs {
 		o := newOutput(p.file, 1)
 		o.Aborted, o.Version = p.trouble, p.version
 		p.all, p.trouble = append(p.all, o), ""
 	}
-	p.current = nil
 }
 
 // rate reads a rate, with which a result ends. Until version 13 there are two, of which the second
@@ -203,7 +226,7 @@ func (p *outputs) rate(n int, value string) error {
 //
 //	done in 17.24 s (drop tables 0.03 s, create tables 0.00 s, …).
 func (p *outputs) initialised(n int, line string) error {
-	p.close()
+	p.finish()
 	o := newOutput(p.file, n)
 	all, steps, _ := strings.Cut(strings.TrimPrefix(line, "done in "), " s (")
 	total, err := parse(strings.TrimSuffix(all, " s."))
@@ -237,44 +260,61 @@ func cutPair(line string) (name, value string) {
 	return "", ""
 }
 
-// setters are what is read, by the words before it.
-var setters = map[string]func(*Output, string) error{
-	"transaction type":                          func(o *Output, v string) error { o.Script = scriptName(v); return nil },
-	"scaling factor":                            func(o *Output, v string) error { return whole(&o.Scale, v) },
-	"query mode":                                func(o *Output, v string) error { o.Mode = v; return nil },
-	"number of clients":                         func(o *Output, v string) error { return whole(&o.Clients, v) },
-	"number of threads":                         func(o *Output, v string) error { return whole(&o.Threads, v) },
-	"duration":                                  duration,
-	"latency average":                           mean,
-	"latency stddev":                            func(o *Output, v string) error { return milliseconds(&o.StdDev, v) },
-	"initial connection time":                   func(o *Output, v string) error { return milliseconds(&o.Connect, v) },
-	"average connection time":                   func(o *Output, v string) error { return milliseconds(&o.Connect, v) },
-	"rate limit schedule lag":                   lag,
-	"number of failed transactions":             func(o *Output, v string) error { return count(&o.Failed, v) },
-	"total number of retries":                   func(o *Output, v string) error { return count(&o.Retries, v) },
-	"number of transactions per client":         func(o *Output, v string) error { return count(&o.PerClient, v) },
-	"number of transactions skipped":            func(o *Output, v string) error { return count(&o.Skipped, v) },
-	"number of transactions actually processed": func(o *Output, v string) error { return count(&o.Transactions, v) },
+// setter returns what reads the value behind some words; nil if it is not read.
+func setter(words string) func(o *Output, value string) error {
+	switch words {
+	case "transaction type":
+		return func(o *Output, v string) error { o.Script = scriptName(v); return nil }
+	case "scaling factor":
+		return func(o *Output, v string) error { return whole(&o.Scale, v) }
+	case "query mode":
+		return func(o *Output, v string) error { o.Mode = strings.ToValidUTF8(v, "?"); return nil }
+	case "number of clients":
+		return func(o *Output, v string) error { return whole(&o.Clients, v) }
+	case "number of threads":
+		return func(o *Output, v string) error { return whole(&o.Threads, v) }
+	case "duration":
+		return duration
+	case "latency average":
+		return mean
+	case "latency stddev":
+		return func(o *Output, v string) error { return milliseconds(&o.StdDev, v) }
+	case "initial connection time", "average connection time":
+		return func(o *Output, v string) error { return milliseconds(&o.Connect, v) }
+	case "rate limit schedule lag":
+		return lag
+	case "number of failed transactions":
+		return func(o *Output, v string) error { return count(&o.Failed, v) }
+	case "total number of retries":
+		return func(o *Output, v string) error { return count(&o.Retries, v) }
+	case "number of transactions per client":
+		return func(o *Output, v string) error { return count(&o.PerClient, v) }
+	case "number of transactions skipped":
+		return func(o *Output, v string) error { return count(&o.Skipped, v) }
+	case "number of transactions actually processed":
+		return func(o *Output, v string) error { return count(&o.Transactions, v) }
+	}
+	return nil
 }
 
-// builtins are pgbench's own scripts, in the words of all versions.
-var builtins = map[string]string{
-	"TPC-B (sort of)": "tpcb-like", "<builtin: TPC-B (sort of)>": "tpcb-like",
-	"Update only pgbench_accounts": "simple-update", "<builtin: simple update>": "simple-update",
-	"SELECT only": "select-only", "<builtin: select only>": "select-only",
-	"Custom query": "custom", "multiple scripts": "several",
-}
-
-// scriptName is what a script is called: by pgbench, or the name of its file.
+// scriptName is what a script is called: by pgbench, in the words of all versions, or the name of
+// its file.
 func scriptName(v string) string {
-	if name, ok := builtins[v]; ok {
-		return name
+	switch v {
+	case "TPC-B (sort of)", "<builtin: TPC-B (sort of)>":
+		return "tpcb-like"
+	case "Update only pgbench_accounts", "Update only accounts", "<builtin: simple update>":
+		return "simple-update"
+	case "SELECT only", "<builtin: select only>":
+		return "select-only"
+	case "Custom query":
+		return "custom"
+	case "multiple scripts":
+		return "several"
 	}
 	name := strings.TrimSuffix(path.Base(strings.ReplaceAll(v, `\`, "/")), ".sql")
-	if len(name) > 64 {
-		name = name[:64]
-	}
-	return strings.ToValidUTF8(name, "?")
+	const most = 64
+	return strings.ToValidUTF8(name[:min(len(name), most)], "?")
 }
 
 func whole(to *int, v string) error {

@@ -3,11 +3,11 @@ package pgbench
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"path"
 	"regexp"
 	"slices"
-	"time"
 
 	"github.com/tare-bench/tare/internal/foreign"
 )
@@ -25,7 +25,6 @@ type LogFiles struct {
 
 func read(in *foreign.Input) ([]foreign.Set, error) {
 	var outputs []*Output
-	var found time.Time
 	logs, others := SplitLogs(in.Files)
 	for _, f := range others {
 		all, err := ReadOutputs(&f)
@@ -35,9 +34,6 @@ func read(in *foreign.Input) ([]foreign.Set, error) {
 		if len(all) == 0 && len(in.Files) == 1 {
 			return nil, foreign.Errorf(f.Name, 0, "give what pgbench printed, with its log files or without",
 				"there is no result of pgbench in it")
-		}
-		if found.IsZero() || f.Time.Before(found) {
-			found = f.Time
 		}
 		outputs = append(outputs, all...)
 	}
@@ -50,7 +46,7 @@ func read(in *foreign.Input) ([]foreign.Set, error) {
 	}
 	sets, err := newSets(outputs, read)
 	for i := range sets {
-		sets[i].Found = found
+		sets[i].Found = in.Written()
 	}
 	return sets, err
 }
@@ -114,6 +110,7 @@ func newSets(outputs []*Output, logs []*readLog) ([]foreign.Set, error) {
 		if err != nil {
 			return nil, &foreign.Error{File: o.File, Line: o.Line, Err: err}
 		}
+		results.Version = cmp.Or(results.Version, o.Server())
 		results.Trials = append(results.Trials, t)
 	}
 	for _, l := range logs {

@@ -15,9 +15,6 @@ import (
 // Conditions are what pgbench's results are sorted by, whether they vary or not.
 func Conditions() []string { return []string{"script", "scale", "clients"} }
 
-// Unknown is the level of what a result does not tell.
-const Unknown = "unknown"
-
 // Trial makes a trial of what pgbench printed and of its log; either may be nil.
 func Trial(o *Output, l *Log) (foreign.Trial, error) {
 	var t foreign.Trial
@@ -25,7 +22,7 @@ func Trial(o *Output, l *Log) (foreign.Trial, error) {
 		t = o.trial()
 	} else {
 		t.Levels = []bench.Label{
-			{Key: "script", Value: Unknown}, {Key: "scale", Value: Unknown}, {Key: "clients", Value: number10(l.Clients)},
+			{Key: "script", Value: foreign.Unknown}, {Key: "scale", Value: foreign.Unknown}, {Key: "clients", Value: number10(l.Clients)},
 		}
 	}
 	if l == nil || t.Failed != "" {
@@ -38,7 +35,7 @@ func Trial(o *Output, l *Log) (foreign.Trial, error) {
 func (o *Output) trial() foreign.Trial {
 	script := o.Script
 	if script == "" {
-		script = Unknown
+		script = foreign.Unknown
 	}
 	t := foreign.Trial{Where: o.Where(), Elapsed: o.elapsed(), Failed: o.Aborted}
 	t.Levels = []bench.Label{
@@ -70,7 +67,7 @@ func (o *Output) trial() foreign.Trial {
 // number10 writes a number that is known if it is not 0.
 func number10(n int) string {
 	if n == 0 {
-		return Unknown
+		return foreign.Unknown
 	}
 	return strconv.Itoa(n)
 }
@@ -86,7 +83,7 @@ func (o *Output) elapsed() time.Duration {
 
 // InitTrial makes a trial of what pgbench -i printed.
 func InitTrial(o *Output) foreign.Trial {
-	t := foreign.Trial{Where: o.Where(), Levels: []bench.Label{{Key: "scale", Value: Unknown}}}
+	t := foreign.Trial{Where: o.Where(), Levels: []bench.Label{{Key: "scale", Value: foreign.Unknown}}}
 	for _, s := range o.Init {
 		Put(&t, initMetric(s.Name), s.Time)
 		if s.Name == "all" {

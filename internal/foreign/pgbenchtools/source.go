@@ -30,23 +30,20 @@ type key struct {
 
 // A results is everything that was found.
 type results struct {
-	tests    map[key]*test
-	sets     map[key]testset // by server and set
-	settings map[string]string
-	values   int // of series
-	found    time.Time
+	tests  map[key]*test
+	sets   map[key]testset   // by server and set
+	texts  map[string]string // one copy of each that many tests have
+	values int               // of series
+	found  time.Time
 }
 
 // A testset is a row of the table testset.
 type testset struct{ info, category string }
 
 func read(in *foreign.Input) ([]foreign.Set, error) {
-	r := &results{tests: map[key]*test{}, sets: map[key]testset{}, settings: map[string]string{}}
+	r := &results{tests: map[key]*test{}, sets: map[key]testset{}, texts: map[string]string{}, found: in.Written()}
 	dirs := map[string][]foreign.File{}
 	for _, f := range in.Files {
-		if r.found.IsZero() || !f.Time.IsZero() && f.Time.Before(r.found) {
-			r.found = f.Time
-		}
 		if f.Base == resultsFile {
 			dirs[f.Dir] = nil
 		}
@@ -82,11 +79,11 @@ func (r *results) test(k key) *test {
 
 // intern returns one copy of texts that many tests have.
 func (r *results) intern(s string) string {
-	if known, ok := r.settings[s]; ok {
+	if known, ok := r.texts[s]; ok {
 		return known
 	}
 	s = strings.Clone(s)
-	r.settings[s] = s
+	r.texts[s] = s
 	return s
 }
 
@@ -193,7 +190,7 @@ func (g *group) addSettings() {
 			value, ok := t.settings[name]
 			switch {
 			case !ok && len(t.settings) == 0:
-				value = pgbench.Unknown
+				value = foreign.Unknown
 			case !ok:
 				value = "default"
 			}
@@ -211,7 +208,7 @@ func where(dir string) (key, error) {
 	}
 	server := filepath.Base(filepath.Dir(dir))
 	if server == "." || server == "/" || server == "results" {
-		server = pgbench.Unknown
+		server = foreign.Unknown
 	}
 	return key{server, number}, nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/foreign"
-	"github.com/tare-bench/tare/internal/foreign/pgbench"
 )
 
 // A table is one of the tables of pgbench-tools, which its columns tell from others.
@@ -60,7 +59,7 @@ func (r *results) key(row *foreign.Row, number string) (key, error) {
 	}
 	server := row.Text("server")
 	if server == "" {
-		server = pgbench.Unknown
+		server = foreign.Unknown
 	}
 	return key{r.intern(server), n}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/foreign"
 	"github.com/tare-bench/tare/internal/foreign/pgbench"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // A test is all that is known of one test. Everything but its key may be missing.
@@ -110,7 +111,7 @@ func (t *test) trial(found *corrections) (foreign.Trial, error) {
 
 // levels are under what the test ran.
 func (t *test) levels() []bench.Label {
-	known := func(s string) string { return cmp.Or(s, pgbench.Unknown) }
+	known := func(s string) string { return cmp.Or(s, foreign.Unknown) }
 	return []bench.Label{
 		{Key: "script", Value: known(t.row.script)}, {Key: "scale", Value: known(t.row.scale)},
 		{Key: "clients", Value: known(t.row.clients)}, {Key: "rate", Value: t.row.rate},
@@ -224,26 +225,26 @@ func (c *corrections) wal(bytes float64, major int) float64 {
 func (c *corrections) notes() (all []foreign.Note) {
 	add := func(n int, code, text, hint string) {
 		if n > 0 {
-			all = append(all, foreign.Note{Code: code, Text: strings.ReplaceAll(text, "{n}", strconv.Itoa(n)), Hint: hint})
+			all = append(all, foreign.Note{Code: code, Text: strings.ReplaceAll(text, "{n}", unit.FormatCount(n, "test")), Hint: hint})
 		}
 	}
 	add(c.exchanged, foreign.CodeCorrected,
-		"on servers from version 17 on, pgbench-tools stores buffers_alloc as buffers_backend: exchanged in {n} tests",
+		"on servers from version 17 on, pgbench-tools stores buffers_alloc as buffers_backend: exchanged in {n}",
 		"nothing; how many buffers backends wrote is unknown there")
 	add(c.segments, foreign.CodeCorrected,
-		"pgbench-tools counts 255 segments of WAL in 4 GiB, where 256 are: corrected in {n} tests",
+		"pgbench-tools counts 255 segments of WAL in 4 GiB, where 256 are: corrected in {n}",
 		"a single amount of WAL can still be wrong by up to 16 MiB")
 	add(c.partial, foreign.CodeCorrected,
-		"the times of {n} tests are left out, because they are of a part of the transactions: log-to-csv stops at the first "+
+		"times of {n} are left out, because they are of a part of the transactions: log-to-csv stops at the first "+
 			"line with retries, or of a transaction that was skipped or failed",
 		"import the log of pgbench, if it was kept")
 	add(c.percentiles, foreign.CodeImported,
-		"pgbench-tools keeps the mean, the 90th percentile and the longest of the times: {n} tests have no other percentiles",
+		"pgbench-tools keeps the mean, the 90th percentile and the longest of the times: no other percentiles of {n}",
 		"import the results tree with the tables: its latency-20.csv has more")
 	add(c.connecting, foreign.CodeImported,
-		"the rates of {n} tests, of servers older than 14, include the time to connect if pgbench was as old",
+		"rates of {n}, of servers older than 14, include the time to connect if pgbench was as old",
 		"do not compare them with rates of later versions where tests were short")
-	add(c.other, foreign.CodeImported, "rows of osm2pgsql are left out: {n}", "they are not measured with pgbench")
+	add(c.other, foreign.CodeImported, "what was measured with osm2pgsql is left out: {n}", "they are not measured with pgbench")
 	return all
 }
 
@@ -254,8 +255,8 @@ func (t *test) treeTrial(found *corrections) (foreign.Trial, error) {
 		return foreign.Trial{
 			Where: t.tree.where, Began: t.tree.began, Failed: "pgbench printed no result",
 			Levels: []bench.Label{
-				{Key: "script", Value: pgbench.Unknown}, {Key: "scale", Value: pgbench.Unknown},
-				{Key: "clients", Value: pgbench.Unknown},
+				{Key: "script", Value: foreign.Unknown}, {Key: "scale", Value: foreign.Unknown},
+				{Key: "clients", Value: foreign.Unknown},
 			},
 		}, nil
 	}

@@ -134,8 +134,12 @@ func TestInit(t *testing.T) {
 		t.Fatalf("ReadOutputs = %d results, %v; want 1", len(got), err)
 	}
 	want := []pgbench.Step{
-		{Name: "all", Time: 0.36}, {Name: "drop tables", Time: 0.01}, {Name: "create tables", Time: 0.01},
-		{Name: "client-side generate", Time: 0.18}, {Name: "vacuum", Time: 0.08}, {Name: "primary keys", Time: 0.09},
+		{Name: "all", Time: 0.36},
+		{Name: "drop tables", Time: 0.01},
+		{Name: "create tables", Time: 0.01},
+		{Name: "client-side generate", Time: 0.18},
+		{Name: "vacuum", Time: 0.08},
+		{Name: "primary keys", Time: 0.09},
 	}
 	if d := cmp.Diff(want, got[0].Init); d != "" {
 		t.Error(d)

@@ -39,7 +39,9 @@ func (o *Output) trial() foreign.Trial {
 	}
 	t := foreign.Trial{Where: o.Where(), Elapsed: o.elapsed(), Failed: o.Aborted}
 	t.Levels = []bench.Label{
-		{Key: "script", Value: script}, {Key: "scale", Value: number10(o.Scale)}, {Key: "clients", Value: number10(o.Clients)},
+		{Key: "script", Value: script},
+		{Key: "scale", Value: number10(o.Scale)},
+		{Key: "clients", Value: number10(o.Clients)},
 		{Key: "queries", Value: o.Mode},
 	}
 	if o.Reconnects {

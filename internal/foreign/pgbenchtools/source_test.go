@@ -219,8 +219,10 @@ func TestWrongFiles(t *testing.T) {
 		{"a.csv", "x,y\n1,2\n", "a.csv:1: this is no table of pgbench-tools, or it has no header"},
 		{"a.csv", header + "vm,one,1,select,1,1,5,,\n", `a.csv:2: "one" in column test is no whole number`},
 		{"a.csv", header + "vm,1,1,select,1,1,fast,,\n", `a.csv:2: "fast" in column tps is no number`},
-		{"a.csv", header + "vm,1,1,select,1,1,5,yesterday,\n",
-			`a.csv:2: "yesterday" in column start_time is no time such as 2026-01-31 12:00:00`},
+		{
+			"a.csv", header + "vm,1,1,select,1,1,5,yesterday,\n",
+			`a.csv:2: "yesterday" in column start_time is no time such as 2026-01-31 12:00:00`,
+		},
 		{"a.csv", header + "vm,1,1,select,1,1,5,,\nvm,1,1,select,1,1,5,,\n", `a.csv:3: server "vm" has two rows of test 1`},
 		{"r/vm/x/results.txt", "hello\n", `r/vm/x/results.txt: the directory "x" is not the number of a test`},
 	} {

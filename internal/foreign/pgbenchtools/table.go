@@ -109,9 +109,14 @@ func (r *results) row(row *foreign.Row) error {
 		value   *float64
 		columns []string
 	}{
-		{&n.tps, []string{"tps"}}, {&n.transactions, []string{"trans"}}, {&n.mean, []string{"avg_latency"}},
-		{&n.longest, []string{"max_latency"}}, {&n.p90, []string{"percentile_90_latency"}}, {&n.wal, []string{"wal_written"}},
-		{&n.size, []string{"dbsize"}}, {&memory, []string{"server_mem_gb", "mem_gb"}},
+		{&n.tps, []string{"tps"}},
+		{&n.transactions, []string{"trans"}},
+		{&n.mean, []string{"avg_latency"}},
+		{&n.longest, []string{"max_latency"}},
+		{&n.p90, []string{"percentile_90_latency"}},
+		{&n.wal, []string{"wal_written"}},
+		{&n.size, []string{"dbsize"}},
+		{&memory, []string{"server_mem_gb", "mem_gb"}},
 	} {
 		if *to.value, err = row.Number(to.columns...); err != nil {
 			return err

@@ -113,10 +113,14 @@ func (t *test) trial(found *corrections) (foreign.Trial, error) {
 func (t *test) levels() []bench.Label {
 	known := func(s string) string { return cmp.Or(s, foreign.Unknown) }
 	return []bench.Label{
-		{Key: "script", Value: known(t.row.script)}, {Key: "scale", Value: known(t.row.scale)},
-		{Key: "clients", Value: known(t.row.clients)}, {Key: "rate", Value: t.row.rate},
-		{Key: "rate_per_client", Value: t.row.clientRate}, {Key: "multi", Value: t.row.multi},
-		{Key: "connection", Value: t.row.connection}, {Key: "version", Value: t.row.version},
+		{Key: "script", Value: known(t.row.script)},
+		{Key: "scale", Value: known(t.row.scale)},
+		{Key: "clients", Value: known(t.row.clients)},
+		{Key: "rate", Value: t.row.rate},
+		{Key: "rate_per_client", Value: t.row.clientRate},
+		{Key: "multi", Value: t.row.multi},
+		{Key: "connection", Value: t.row.connection},
+		{Key: "version", Value: t.row.version},
 	}
 }
 
@@ -255,7 +259,8 @@ func (t *test) treeTrial(found *corrections) (foreign.Trial, error) {
 		return foreign.Trial{
 			Where: t.tree.where, Began: t.tree.began, Failed: "pgbench printed no result",
 			Levels: []bench.Label{
-				{Key: "script", Value: foreign.Unknown}, {Key: "scale", Value: foreign.Unknown},
+				{Key: "script", Value: foreign.Unknown},
+				{Key: "scale", Value: foreign.Unknown},
 				{Key: "clients", Value: foreign.Unknown},
 			},
 		}, nil

@@ -26,7 +26,8 @@ func ownRun() *bench.Run {
 	params := map[string]string{"scale": "10", "clients": "8", "time": "1s", "write_time": "1750ms", "rate": "0", "connect": "once"}
 	run.Header.Plan = bench.Plan{Workload: "postgres", Cells: []bench.Cell{
 		{Name: "native", Baseline: true, Engine: "native", Params: params},
-		{Name: "docker", Engine: "docker", Params: params}, {Name: "control", Control: true, Engine: "native", Params: params},
+		{Name: "docker", Engine: "docker", Params: params},
+		{Name: "control", Control: true, Engine: "native", Params: params},
 	}}
 	add := func(cell, block int, values ...float64) {
 		s := bench.Sample{Trial: bench.Trial{Seq: len(run.Samples), Cell: cell, Block: block}, Outcome: bench.OK, Values: values}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,14 +79,17 @@ func newImport(set *foreign.Set, tool string) (*bench.Run, error) {
 }
 
 // idOf makes the ID of imported results: it sorts by time as others do, and its end follows from
-// what was measured.
+// what was measured. When a file was written is no part of that.
 func idOf(run *bench.Run) (string, error) {
-	unnamed := *run
-	unnamed.Header.ID, unnamed.Header.Tool = "x", ""
+	unnamed, end := *run, *run.End
+	unnamed.Header.ID, unnamed.Header.Tool, unnamed.End = "x", "", &end
+	if !slices.ContainsFunc(run.Samples, func(s bench.Sample) bool { return !s.Began.IsZero() }) {
+		unnamed.Header.Began, end.Time = time.Unix(0, 0).UTC(), time.Unix(0, 0).UTC()
+	}
 	sum := sha256.New()
 	if err := record.WriteEvents(sum, record.Events(&unnamed)); err != nil {
 		return "", err
 	}
-	end := base32.StdEncoding.EncodeToString(sum.Sum(nil))[:6]
-	return strings.ToLower(run.Header.Began.UTC().Format("20060102-150405-") + end), nil
+	content := base32.StdEncoding.EncodeToString(sum.Sum(nil))[:6]
+	return strings.ToLower(run.Header.Began.UTC().Format("20060102-150405-") + content), nil
 }

@@ -44,6 +44,7 @@ func doubts() []doubt {
 	return []doubt{
 		{CodeControl, Low, "the same thing measured twice differs from itself"},
 		{CodeNoBaseline, Low, "the baseline always failed"},
+		{CodeNotApart, Low, "another program measured one thing after the other"},
 		{CodeFewSamples, Low, "too few blocks for any interval"},
 		{CodeFewPairs, Low, "too few blocks have a value of both"},
 		{CodeFewBlocks, Low, "too few blocks for a verdict"},

@@ -124,6 +124,8 @@ func (w *warner) moreBlocks(blocks int, what string) string {
 	switch {
 	case w.Running:
 		return "wait until the run has ended"
+	case w.Header.MeasuredBy != "":
+		return "measure again, and each test more often"
 	case w.Incomplete():
 		return "finish the run" // another warning says how
 	case w.End.Reason == bench.StopAllFailed:

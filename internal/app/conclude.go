@@ -44,9 +44,9 @@ func interruption(err error) error {
 	return fmt.Errorf("%w: %w", run.ErrInterrupted, err)
 }
 
-// failedTrials counts the trials of a run that did not succeed, without those that their
+// FailedTrials counts the trials of a run that did not succeed, without those that their
 // engine does not support.
-func failedTrials(r *bench.Run) int {
+func FailedTrials(r *bench.Run) int {
 	n := 0
 	for _, s := range r.Samples {
 		if s.Outcome != bench.OK && s.Outcome != bench.Unsupported {

@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/report/markdown"
 	"github.com/tare-bench/tare/internal/report/openmetrics"
 	"github.com/tare-bench/tare/internal/report/otlp"
+	"github.com/tare-bench/tare/internal/report/pgbench"
 	"github.com/tare-bench/tare/internal/report/text"
 	"github.com/tare-bench/tare/internal/store/record"
 )
@@ -77,6 +78,19 @@ func WriteFindings(w io.Writer, d *report.Document, s Style) error {
 // withoutStyle is a format that looks the same everywhere.
 func withoutStyle(write func(io.Writer, *report.Document) error) func(io.Writer, *report.Document, Style) error {
 	return func(w io.Writer, d *report.Document, _ Style) error { return write(w, d) }
+}
+
+// A Form is that of another program, in which the runs of a workload can be shown.
+type Form struct {
+	Name     string // of the program
+	Workload string
+	Doc      string // what it is, for people, after the program's name
+	Write    func(w io.Writer, r *bench.Run) error
+}
+
+// Forms lists the forms of other programs.
+func Forms() []Form {
+	return []Form{{"pgbench", "postgres", "its summary for each cell, with medians", pgbench.Write}}
 }
 
 // An Export is a way to write a stored run, every value of it.

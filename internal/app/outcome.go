@@ -32,7 +32,7 @@ func outcomeOf(r *bench.Run) error {
 	switch {
 	case nothingMeasured(r):
 		return nothingMeasuredReason(r)
-	case failedTrials(r) > 0, slices.ContainsFunc(r.Samples, func(s bench.Sample) bool { return s.PartFailed() }):
+	case FailedTrials(r) > 0, slices.ContainsFunc(r.Samples, func(s bench.Sample) bool { return s.PartFailed() }):
 		return ErrTrialsFailed
 	default:
 		return baselineUnusable(r)

@@ -48,6 +48,7 @@ var allowed = map[string][]string{
 	"internal/experiment/yamldoc/yamldoctest": {"internal/experiment/yamldoc", "github.com/google/go-cmp"},
 	"internal/experiment":                     {"internal/bench", "internal/text/unit", "internal/experiment/yamldoc"},
 	"internal/experiment/bucketbench":         {"internal/text/unit", "internal/experiment/yamldoc"},
+	"internal/experiment/pgbenchtools":        {"internal/text/unit", "internal/experiment/yamldoc"},
 	"internal/experiment/schemagen":           {"internal/experiment"},
 	"internal/schedule":                       {"internal/bench"},
 	"internal/kernel/proc":                    {"golang.org/x/sys"},
@@ -141,10 +142,13 @@ var allowed = map[string][]string{
 	"internal/report/text":           {"internal/text/term"},
 	"internal/report/gobench":        {"golang.org/x/perf"},
 	"internal/report/html":           {"internal/report/figure"},
+	"internal/foreign":               {"internal/bench"},
+	"internal/foreign/*":             {"internal/bench", "internal/foreign", "internal/load", "internal/text/unit"},
+	"internal/foreign/pgbenchtools":  {"internal/foreign/pgbench"},
 	"internal/app": {
 		"internal/text/*", "internal/kernel/*", "internal/store/record",
 		"internal/experiment/*", "internal/analysis/*", "internal/*", "internal/engine/*", "internal/workload/*",
-		"internal/store/*", "internal/report/*",
+		"internal/store/*", "internal/report/*", "internal/foreign/*",
 	},
 	"internal/cli": {
 		"internal/text/*", "internal/kernel/*", "internal/store/record", "internal/experiment/*",

@@ -124,6 +124,9 @@ type Header struct {
 	// Imported says that the run came from elsewhere: it is read, never resumed.
 	// Imports set it and exports clear it, whatever a file says.
 	Imported bool `json:"imported,omitempty"`
+	// MeasuredBy is the program that measured it, such as "pgbench"; empty = tare. Nothing in
+	// such a run was interleaved or read back.
+	MeasuredBy string `json:"measured_by,omitempty"`
 
 	// What people have written on the run, which may change after it has ended: see Keeper.
 	Name    string   `json:"name,omitempty"`  // no other run of the same store has it; see ValidRunName

@@ -137,55 +137,6 @@ func (a *invocation) toFile(name string, f func(io.Writer) error) error {
 	return nil
 }
 
-func (a *invocation) importCommand() *cobra.Command {
-	var from, output string
-	cmd := &cobra.Command{
-		Use:   "import [FILE...]",
-		Short: "Store runs that were exported elsewhere",
-		Long: `Import reads runs in the format "record" and stores them. It reads files, or
-stdin if no file is given or the file is -. A run that is already stored stays
-as it is; one that was imported in part is continued. If lines are damaged, import
-names them and stores everything else: the trials of these lines count as failed.
-
-With --from bucketbench it converts a bucketbench file to the tare experiment
-that does the same work, and lists differences in meaning. It stores nothing.`,
-		Example: `  ssh server tare run -o - | tare import -
-  tare import --from bucketbench old.yaml -o new.yaml`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkImport(cmd, from, args); err != nil {
-				return err
-			}
-			if len(args) == 0 {
-				args = []string{"-"}
-			}
-			if from == "bucketbench" {
-				return a.importBucketbench(args[0], output)
-			}
-			return a.withStore(cmd.Context(), func(s bench.Store) error { return a.importFiles(cmd.Context(), s, args) })
-		},
-	}
-	cmd.Flags().StringVar(&from, "from", "record", "`format`: record, bucketbench")
-	cmd.Flags().StringVarP(&output, "output", "o", "-", "`file` to write an experiment to; - for stdout")
-	completeFlag(cmd, "from", completeFixed("record", "bucketbench"))
-	return cmd
-}
-
-// checkImport refuses flags and arguments that the format does not use.
-func checkImport(cmd *cobra.Command, from string, args []string) error {
-	switch {
-	case from != "record" && from != "bucketbench":
-		return &usageError{fmt.Errorf("invalid value %q for --from", from), "the formats are record and bucketbench"}
-	case from == "record" && cmd.Flags().Changed("output"):
-		return &usageError{
-			errors.New("--output works only with --from bucketbench"),
-			"imported runs go into the store: --store FILE names another one",
-		}
-	case from == "bucketbench":
-		return atMostOne("a file")(cmd, args)
-	}
-	return nil
-}
-
 func (a *invocation) importFiles(ctx context.Context, s bench.Store, names []string) error {
 	all := []app.ImportedRun{}
 	var damaged error

@@ -32,6 +32,7 @@ func TestExitCodes(t *testing.T) {
 	values := map[string]int{
 		"exitOK": exitOK, "exitFailed": exitFailed, "exitUsage": exitUsage, "exitTrials": exitTrials,
 		"exitUnsupported": exitUnsupported, "exitInterrupted": exitInterrupted, "exitPipe": exitPipe,
+		"exitWorse": exitWorse, "exitUndecided": exitUndecided,
 	}
 	names := exitConstants(t)
 	for _, name := range names {

@@ -20,6 +20,7 @@ import (
 func (a *invocation) showCommand() *cobra.Command {
 	var format formatOptions
 	var trials, applied, plot bool
+	var as string
 	cmd := &cobra.Command{
 		Use:   "show [RUN]",
 		Short: "Show the report of a stored run",
@@ -28,13 +29,18 @@ beginning or end of one, a name, or "last", which is the default.
 
 --trials lists every trial. --applied shows the settings that the engines
 really applied to the containers of each cell. --plot draws the values and
-changes of the primary metrics.`,
+changes of the primary metrics.
+
+` + formDocs(),
 		Args: atMostOne("a run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.checkFormat(format); err != nil {
 				return err
 			}
 			if err := exclusiveLists(format, trials, applied, plot); err != nil {
+				return err
+			}
+			if err := checkForm(as, a.global.JSON || format.name != "" || trials || applied || plot); err != nil {
 				return err
 			}
 			return a.withRuns(cmd.Context(), func(s bench.Store) error {
@@ -47,13 +53,15 @@ changes of the primary metrics.`,
 					return a.showTrials(cmd.Context(), s, id)
 				}
 				open := app.OpenRun
-				if !a.global.JSON && format.name == "" && format.page == "" { // text has no single operations
+				if !a.global.JSON && format.name == "" && format.page == "" && as == "" { // text has no single operations
 					open = app.OpenValues
 				}
 				r, err := open(cmd.Context(), s, name)
 				switch {
 				case err != nil:
 					return err
+				case as != "":
+					return a.showAs(as, r)
 				case applied:
 					return a.showApplied(r)
 				case plot:
@@ -68,7 +76,9 @@ changes of the primary metrics.`,
 	cmd.Flags().BoolVar(&trials, "trials", false, "list every trial with its outcome")
 	cmd.Flags().BoolVar(&applied, "applied", false, "show the settings that were applied in each cell")
 	cmd.Flags().BoolVar(&plot, "plot", false, "draw the values and changes of each primary metric")
+	cmd.Flags().StringVar(&as, "as", "", "print the run in the form of another `program`: "+sentenceList(formNames()))
 	cmd.ValidArgsFunction = a.completeRuns
+	completeFlag(cmd, "as", completeFixed(formNames()...))
 	return cmd
 }
 

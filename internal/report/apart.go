@@ -68,6 +68,9 @@ func (d *Document) sayScreenApart(short Short) {
 		case analysis.CodeNotApart:
 			d.Screen.Remarks = append(d.Screen.Remarks, plain.Line(w.Text))
 		case analysis.CodeFewRuns:
+			if d.Runs[0].Host.Kernel == "" {
+				continue // another program measured it, and tare cannot repeat that
+			}
 			d.Next = append(d.Next, Step{"tare run " + plain.Line(d.Runs[0].Experiment), plain.Line(w.Hint)})
 		}
 	}
@@ -86,6 +89,17 @@ func (d *Document) compared(short Short) string {
 	return short.name(&d.Runs[0]) + " " + short.name(&d.Runs[1])
 }
 
+// hostWords are the machine's name and its kernel, as far as they are known.
+func hostWords(h *bench.HostFacts) (words []string) {
+	if h.Hostname != "" {
+		words = append(words, plain.Line(h.Hostname))
+	}
+	if h.Kernel != "" {
+		words = append(words, plain.Line("Linux "+h.Kernel))
+	}
+	return words
+}
+
 // side says which runs a group is.
 func (g *Group) side(letter string, runs []Run, short Short) []string {
 	what := unit.FormatCount(len(runs), "run")
@@ -96,7 +110,7 @@ func (g *Group) side(letter string, runs []Run, short Short) []string {
 	var days []string
 	for i := range runs {
 		h := &runs[i].Host
-		for _, part := range []string{plain.Line(h.Hostname), plain.Line("Linux " + h.Kernel)} {
+		for _, part := range hostWords(h) {
 			if !slices.Contains(parts, part) {
 				parts = append(parts, part)
 			}

@@ -63,12 +63,10 @@ func groupLetter(i int) string {
 // runHead is one line about one of the runs.
 func runHead(letter string, r *Run) []string {
 	wall := time.Duration(r.Wall * float64(time.Second)).Round(100 * time.Millisecond)
-	return []string{
-		letter + ": " + plain.Line(r.ID), plain.Line(r.Experiment), plain.Line(r.Host.Hostname),
-		plain.Line("Linux " + r.Host.Kernel),
+	parts := append([]string{letter + ": " + plain.Line(r.ID), plain.Line(r.Experiment)}, hostWords(&r.Host)...)
+	return append(parts,
 		fmt.Sprintf("%s in %s", unit.FormatCount(r.Blocks, "block"), unit.FormatDuration(wall)),
-		r.Began.Format(time.DateOnly),
-	}
+		r.Began.Format(time.DateOnly))
 }
 
 // inRun is the metric in another view: what cells differ by from the baseline of their

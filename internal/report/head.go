@@ -12,18 +12,30 @@ import (
 	"github.com/tare-bench/tare/internal/text/unit"
 )
 
-// hostParts says what machine it was.
+// hostParts says what machine it was, as far as it is known: not all is of one that another program
+// measured.
 func hostParts(h *bench.HostFacts) []string {
 	system, _, _ := strings.Cut(h.OS, " (")
 	model, _, _ := strings.Cut(h.CPU, " @ ")
 	model = strings.NewReplacer("(R)", "", "(TM)", "", " CPU", "", " Processor", "").Replace(model)
-	return []string{
-		plain.Line(h.Hostname),
-		plain.Line(system + ", Linux " + h.Kernel),
-		fmt.Sprintf("%d × %s", h.CPUs, plain.Line(strings.TrimSpace(model))),
-		unit.Format(float64(h.Memory), unit.Bytes),
-		"cgroup " + plain.Line(h.Cgroup),
+	var parts []string
+	add := func(known bool, text string) {
+		if known {
+			parts = append(parts, text)
+		}
 	}
+	add(h.Hostname != "", plain.Line(h.Hostname))
+	switch {
+	case h.Kernel != "":
+		parts = append(parts, plain.Line(system+", Linux "+h.Kernel))
+	case system != "":
+		parts = append(parts, plain.Line(system))
+	}
+	add(h.CPUs > 0, fmt.Sprintf("%d × %s", h.CPUs, plain.Line(strings.TrimSpace(model))))
+	add(h.CPUs == 0 && model != "", plain.Line(strings.TrimSpace(model)))
+	add(h.Memory > 0, unit.Format(float64(h.Memory), unit.Bytes))
+	add(h.Cgroup != "", "cgroup "+plain.Line(h.Cgroup))
+	return parts
 }
 
 // cellNames lists what is compared. Beyond a dozen, the table does.
@@ -77,8 +89,11 @@ func runParts(r *Run, h *bench.Header) []string {
 	wall := time.Duration(r.Wall * float64(time.Second))
 	parts := []string{
 		fmt.Sprintf("%s in %s", unit.FormatCount(r.Blocks, "block"), unit.FormatDuration(wall.Round(100*time.Millisecond))),
-		fmt.Sprintf("seed %d", r.Seed),
 	}
+	if h.MeasuredBy != "" {
+		return append(parts, "measured by "+plain.Line(h.MeasuredBy))
+	}
+	parts = append(parts, fmt.Sprintf("seed %d", r.Seed))
 	switch bench.StopReason(r.Stopped) {
 	case bench.StopPrecision:
 		return append(parts, "stopped: "+precise(h))

@@ -31,8 +31,13 @@ func (d *Document) sayScreen(r *analysis.Result, short Short) {
 
 // screenTitle says what was measured, where, and against what.
 func screenTitle(run *Run, cells []bench.Cell) string {
-	s := fmt.Sprintf("%s on %s (%s, Linux %s)", title(run), plain.Line(run.Host.Hostname),
-		unit.FormatCount(run.Host.CPUs, "CPU"), plain.Line(run.Host.Kernel))
+	s := title(run)
+	if run.Host.Hostname != "" { // it can be unknown of what another program measured
+		s += " on " + plain.Line(run.Host.Hostname)
+	}
+	if run.Host.Kernel != "" {
+		s += fmt.Sprintf(" (%s, Linux %s)", unit.FormatCount(run.Host.CPUs, "CPU"), plain.Line(run.Host.Kernel))
+	}
 	var baselines []string
 	compared := false
 	for _, c := range cells {

@@ -54,10 +54,12 @@ func tasks() []task {
 		{"spin", "DURATION [THREADS]", spin},
 		{"alloc", "BYTES", alloc},
 		{"fork", "COUNT", fork},
-		{"serve", "PORT [DELAY]", serve},
+		{"serve", "PORT|PATH [DELAY]", serve},
 		{"probe", "PORT", probe},
 		{"load", "LOAD [KEY=VALUE...] [-- LOAD...]", runLoads},
 		{"init", "", initialize},
+		{"launch", "[KEY=VALUE...] -- PROGRAM [ARG...]", launch},
+		{"word", "", sendWord},
 	}
 }
 

@@ -24,6 +24,9 @@ type Facts struct {
 	NoNewPrivs   bool     `json:"no_new_privs"`
 	Seccomp      int      `json:"seccomp"` // 0 off, 1 strict, 2 filter
 	RootWritable bool     `json:"root_writable"`
+	Shm          int64    `json:"shm"`   // size of /dev/shm in bytes; 0 if there is none
+	Files        uint64   `json:"files"` // RLIMIT_NOFILE, which the Go runtime has raised to the hard limit
+	OOM          int      `json:"oom"`   // oom_score_adj
 }
 
 // A Mount is one line of /proc/self/mountinfo.
@@ -66,8 +69,25 @@ func readFacts() (Facts, error) {
 	mounts, err := parseMounts(r.file("mountinfo"))
 	r.note(err)
 	f.Mounts = mounts
+	f.Shm = sizeOf("/dev/shm")
+	f.OOM, err = strconv.Atoi(strings.TrimSpace(r.file("oom_score_adj")))
+	r.note(err)
+	var files syscall.Rlimit
+	r.note(syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files))
+	f.Files = files.Cur
 	r.note(f.parseStatus(r.file("status")))
 	return f, r.err
+}
+
+// sizeOf is the size of the file system that is mounted at a directory; 0 if nothing is.
+func sizeOf(dir string) int64 {
+	var at, above syscall.Stat_t
+	var fs syscall.Statfs_t
+	if syscall.Stat(dir, &at) != nil || syscall.Stat(dir+"/..", &above) != nil || syscall.Statfs(dir, &fs) != nil ||
+		at.Dev == above.Dev {
+		return 0
+	}
+	return int64(fs.Blocks) * fs.Bsize
 }
 
 // A reader reads several things and keeps the first error.

@@ -32,6 +32,7 @@ func TestFacts(t *testing.T) {
 		// The rest comes from files that have tests of their own, and from the machine.
 		Interfaces: got.Interfaces, Mounts: got.Mounts,
 		NoNewPrivs: got.NoNewPrivs, Seccomp: got.Seccomp, RootWritable: got.RootWritable,
+		Shm: got.Shm, Files: got.Files, OOM: got.OOM,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("facts differ (-want +got):\n%s", diff)

@@ -5,20 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
 )
 
-// serve is a minimal service: after a delay it listens on a TCP port of all addresses,
-// prints a line, and answers HTTP requests one after the other until SIGTERM. Its only
-// path is "/".
+// serve is a minimal service: after a delay it listens on a TCP port of all addresses, or at a
+// Unix socket, prints a line, and answers HTTP requests one after the other until SIGTERM.
+// Its only path is "/".
 func serve(args []string, stdout, stderr io.Writer) int {
 	if len(args) < 1 || len(args) > 2 {
 		return exitUsage
 	}
-	port, err := strconv.ParseUint(args[0], 10, 16)
-	if err != nil || port == 0 {
+	at, where, err := listenAddress(args[0])
+	if err != nil {
 		return exitUsage
 	}
 	var delay time.Duration
@@ -33,33 +34,49 @@ func serve(args []string, stdout, stderr io.Writer) int {
 		return exitOK
 	case <-time.After(delay):
 	}
-	listener, err := listen(int(port))
+	listener, err := listen(at)
 	if err != nil {
 		return result(stderr, "serve", err)
 	}
 	go answerAll(listener)
-	if _, err := fmt.Fprintf(stdout, "listening on port %d\n", port); err != nil {
+	if _, err := fmt.Fprintf(stdout, "listening on %s\n", where); err != nil {
 		return result(stderr, "serve", err)
 	}
 	<-term
 	return exitOK
 }
 
-func listen(port int) (fd int, err error) {
-	fd, err = syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+// listenAddress reads a port, or the absolute path of a Unix socket.
+func listenAddress(text string) (at syscall.Sockaddr, where string, err error) {
+	if filepath.IsAbs(text) {
+		return &syscall.SockaddrUnix{Name: text}, text, nil
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err == nil && port == 0 {
+		err = errors.New("port 0")
+	}
+	return &syscall.SockaddrInet4{Port: int(port)}, fmt.Sprintf("port %d", port), err
+}
+
+func listen(at syscall.Sockaddr) (fd int, err error) {
+	family := syscall.AF_INET
+	if _, ok := at.(*syscall.SockaddrUnix); ok {
+		family = syscall.AF_UNIX
+	}
+	fd, err = syscall.Socket(family, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return 0, fmt.Errorf("socket: %w", err)
 	}
 	// Connections of an earlier server on this port are no reason to fail.
 	err = syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
 	if err == nil {
-		err = syscall.Bind(fd, &syscall.SockaddrInet4{Port: port})
+		err = syscall.Bind(fd, at)
 	}
 	if err == nil {
 		err = syscall.Listen(fd, syscall.SOMAXCONN)
 	}
 	if err != nil {
-		return 0, errors.Join(fmt.Errorf("listen on port %d: %w", port, err), syscall.Close(fd))
+		return 0, errors.Join(fmt.Errorf("listen: %w", err), syscall.Close(fd))
 	}
 	return fd, nil
 }

@@ -119,6 +119,9 @@ func permissions() map[string]permission {
 		},
 		"Limits":   permitLimits,
 		"Security": permitSecurity,
+		"Shm": func(spec bench.Spec, _ []string) string {
+			return denyUnless(spec.Shm == 0, "a size of /dev/shm")
+		},
 		// Engines look programs up by these names.
 		"Runtime": func(spec bench.Spec, _ []string) string {
 			return denyOther(spec.Runtime, "runtime", "runc", "crun", "youki", "runsc", "io.containerd.runc.v2")

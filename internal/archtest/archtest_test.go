@@ -21,7 +21,7 @@ const module = "github.com/tare-bench/tare/"
 var allowed = map[string][]string{
 	"cmd/tare":                 {"internal/cli"},
 	"cmd/tare-agent":           {"internal/agent"},
-	"internal/agent":           {"internal/kernel/affinity", "internal/load", "internal/load/*"},
+	"internal/agent":           {"internal/kernel/affinity", "internal/load", "internal/load/*", "golang.org/x/sys"},
 	"internal/kernel/affinity": {"golang.org/x/sys"},
 	"internal/load":            {"internal/load/turn", "internal/text/unit", "github.com/HdrHistogram/hdrhistogram-go"},
 	"internal/load/turn":       {"golang.org/x/sys"},
@@ -35,7 +35,8 @@ var allowed = map[string][]string{
 	"internal/load/postgres/postgrestest": {"internal/load/postgres"},
 	"internal/supervise": {
 		"internal/kernel/affinity", "internal/bench", "internal/load", "internal/load/turn",
-		"internal/agent", "internal/kernel/proc", "internal/kernel/cgroup", "internal/kernel/netpath", "golang.org/x/sys",
+		"internal/agent", "internal/kernel/proc", "internal/kernel/cgroup", "internal/kernel/netpath",
+		"internal/kernel/readback", "golang.org/x/sys",
 	},
 	"internal/archtest":                       {},
 	"internal/bench":                          {},
@@ -56,7 +57,8 @@ var allowed = map[string][]string{
 	"internal/kernel/host": {
 		"internal/kernel/affinity", "internal/bench", "internal/kernel/proc", "internal/kernel/cgroup", "golang.org/x/sys",
 	},
-	"internal/engine/datadir":  {"internal/bench", "internal/kernel/proc", "golang.org/x/sys"},
+	"internal/engine/datadir":  {"internal/bench", "internal/kernel/proc", "internal/kernel/shm", "golang.org/x/sys"},
+	"internal/kernel/shm":      {"internal/kernel/proc", "golang.org/x/sys"},
 	"internal/kernel/seccomp":  {"internal/bench", "github.com/containerd/containerd", "github.com/opencontainers/runtime-spec"},
 	"internal/kernel/userns":   {"internal/bench", "golang.org/x/sys"},
 	"internal/kernel/readback": {"internal/bench", "internal/kernel/proc", "internal/kernel/cgroup", "golang.org/x/sys"},
@@ -98,7 +100,7 @@ var allowed = map[string][]string{
 		"github.com/docker/go-connections",
 	},
 	"internal/engine/floor":  {"internal/engine/stdstream"},
-	"internal/engine/native": {"internal/engine/owned", "internal/engine/stdstream"},
+	"internal/engine/native": {"internal/engine/owned", "internal/engine/stdstream", "internal/image/pack"},
 	"internal/engine/remote": {"internal/engine/stdstream", "internal/remote"},
 	"internal/engine/podman": {
 		"internal/engine/owned", "internal/engine/ocispec", "internal/engine/stdstream",

@@ -19,6 +19,11 @@ type Applied struct {
 	// Data is the storage of DataDir, "layer", "volume", "bind" or "tmpfs", and after a
 	// blank its file system, such as "bind ext4".
 	Data string `json:"data,omitempty"`
+	// DataMounts are the file systems below DataDir with their options, such as "ext4
+	// rw,relatime", the outermost first: an overlay, then what its writable layer is on.
+	// Options that differ from container to container, which are paths and numbers of
+	// layers, are left out.
+	DataMounts []string `json:"data_mounts,omitempty"`
 	// Path is what a packet from the client passes, as Addresser.Path; empty without a
 	// client.
 	Path     []string `json:"path,omitempty"`
@@ -26,6 +31,17 @@ type Applied struct {
 	Limits   Limits   `json:"limits,omitzero"`
 	Security Security `json:"security,omitzero"`
 	Cgroup   string   `json:"cgroup,omitempty"` // version and driver, such as "v2 systemd"
+	// Shm is the size of /dev/shm in bytes; 0 = there is none, or it cannot be seen.
+	Shm int64 `json:"shm_bytes,omitempty"`
+	// Process is what the first process has while its program runs; nil = not read.
+	Process *ProcessFacts `json:"process,omitempty"`
+}
+
+// ProcessFacts are what the kernel holds for a process.
+type ProcessFacts struct {
+	UID   int    `json:"uid"`   // effective, as the host numbers users
+	Files uint64 `json:"files"` // RLIMIT_NOFILE, the soft limit
+	OOM   int    `json:"oom"`   // oom_score_adj
 }
 
 // Attest compares a Spec with what was applied. Its error names every mismatch and
@@ -49,6 +65,9 @@ func Attest(want Spec, got Applied) error {
 	}
 	if on, _, _ := strings.Cut(got.Data, " "); want.Storage != "" && want.Storage != on {
 		diff("storage", want.Storage, got.Data)
+	}
+	if want.Shm != 0 && want.Shm != got.Shm {
+		diff("shm", want.Shm, got.Shm)
 	}
 	for _, m := range want.Mounts {
 		if !slices.Contains(got.Mounts, m) {

@@ -46,6 +46,9 @@ func TestAttest(t *testing.T) {
 		{"nothing asked for", bench.Spec{}, bench.Applied{Network: "none", Limits: bench.Limits{CPUSet: "0-1", Pids: 100}}, ""},
 		{"a limit that nobody asked for", bench.Spec{}, bench.Applied{Network: "none", Limits: bench.Limits{Memory: 5}}, "memory limit: asked for 0, got 5"},
 		{"a bridge that nobody asked for", bench.Spec{}, bench.Applied{Network: "bridge"}, "network"},
+		{"size of /dev/shm", bench.Spec{Shm: 4096}, bench.Applied{Network: "none", Shm: 4096}, ""},
+		{"another size", bench.Spec{Shm: 4096}, bench.Applied{Network: "none"}, "shm: asked for 4096, got 0"},
+		{"the engine's size", bench.Spec{}, bench.Applied{Network: "none", Shm: 64 << 20}, ""},
 		{"two at once", want, applied(func(a *bench.Applied) { a.Network, a.Runtime = "host", "crun" }), "network: asked for none, got host; runtime"},
 	}
 	for _, tt := range tests {

@@ -12,7 +12,14 @@ import (
 const (
 	ReachPublished = "published" // by a port of the host: see Port
 	ReachPeer      = "peer"      // from a second container, by the container's own address
+	// ReachSocket is a Unix socket in a directory of the host that is a bind mount of the
+	// container. It goes with every network, and needs none.
+	ReachSocket = "socket"
 )
+
+// MaxSocketPath is how many bytes the path of a Unix socket may have: sun_path without
+// its end.
+const MaxSocketPath = 107
 
 // CheckNetwork reports why an engine with the named networks cannot honour a Spec's
 // Network, Reach and Ports, or why no engine can; the error wraps ErrUnsupported. An
@@ -27,9 +34,12 @@ func CheckNetwork(spec Spec, networks ...string) error {
 	switch {
 	case spec.Network != "" && !slices.Contains(networks, spec.Network):
 		why = fmt.Sprintf("network %q: use %s", spec.Network, alternatives(networks))
-	case !slices.Contains([]string{"", ReachPublished, ReachPeer}, spec.Reach):
-		why = fmt.Sprintf("reach %q: use %s or %s, or leave it out for the container's own address",
-			spec.Reach, ReachPublished, ReachPeer)
+	case !slices.Contains([]string{"", ReachPublished, ReachPeer, ReachSocket}, spec.Reach):
+		why = fmt.Sprintf("reach %q: use %s, %s or %s, or leave it out for the container's own address",
+			spec.Reach, ReachPublished, ReachPeer, ReachSocket)
+	case spec.Reach == ReachSocket && len(spec.Ports) > 0:
+		why = "reach socket: a Unix socket has no ports: leave them out"
+	case spec.Reach == ReachSocket:
 	case spec.Reach != "" && !own:
 		why = fmt.Sprintf("reach %s needs a network of the container's own, such as bridge", spec.Reach)
 	case len(spec.Ports) > 0 && network == "none":

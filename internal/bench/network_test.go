@@ -29,7 +29,13 @@ func TestCheckNetwork(t *testing.T) {
 		{every, bench.Spec{Network: "slirp4netns", Ports: web, Reach: "published"}, ""},
 		{process, bench.Spec{Ports: web}, ""},
 		{process, bench.Spec{Network: "host", Ports: web}, ""},
+		{every, bench.Spec{Reach: "socket"}, ""},
+		{every, bench.Spec{Network: "none", Reach: "socket"}, ""},
+		{every, bench.Spec{Network: "bridge", Reach: "socket"}, ""},
+		{process, bench.Spec{Reach: "socket"}, ""},
 
+		{every, bench.Spec{Network: "bridge", Ports: web, Reach: "socket"}, "no ports"},
+		{process, bench.Spec{Network: "none", Reach: "socket"}, "use host"},
 		{process, bench.Spec{Network: "none"}, "use host"},
 		{every, bench.Spec{Network: "pasta"}, "use none, host, bridge, macvlan or slirp4netns"},
 		{every, bench.Spec{Network: "bridge", Reach: "tunnel"}, `reach "tunnel"`},
@@ -55,6 +61,44 @@ func TestCheckNetwork(t *testing.T) {
 		}
 		if !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), test.why) {
 			t.Errorf("%+v: %v, want bench.ErrUnsupported and %q", test.spec, err, test.why)
+		}
+	}
+}
+
+// A plainWorkload has no socket.
+type plainWorkload struct{ bench.Workload }
+
+func (plainWorkload) Name() string { return "plain" }
+
+// A socketWorkload can use one.
+type socketWorkload struct{ plainWorkload }
+
+func (socketWorkload) Socketed() {}
+
+// A farEngine is on another machine.
+type farEngine struct{ bench.Engine }
+
+func (farEngine) Name() string          { return "far" }
+func (farEngine) Lost() <-chan struct{} { return nil }
+
+func TestCheckReach(t *testing.T) {
+	socket := bench.Spec{Reach: bench.ReachSocket}
+	for _, test := range []struct {
+		workload bench.Workload
+		engine   bench.Engine
+		spec     bench.Spec
+		why      string // empty where nothing is wrong
+	}{
+		{plainWorkload{}, nil, bench.Spec{Reach: bench.ReachPeer}, ""},
+		{plainWorkload{}, nil, socket, "plain does not use a Unix socket"},
+		{socketWorkload{}, nil, socket, ""},
+		{socketWorkload{}, farEngine{}, socket, "far is on another machine"},
+		{socketWorkload{}, farEngine{}, bench.Spec{}, ""},
+	} {
+		err := bench.CheckReach(test.workload, test.engine, test.spec)
+		if test.why == "" && err != nil ||
+			test.why != "" && (!errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), test.why)) {
+			t.Errorf("%T on %T, reach %q: %v, want %q", test.workload, test.engine, test.spec.Reach, err, test.why)
 		}
 	}
 }

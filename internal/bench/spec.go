@@ -9,6 +9,9 @@ const AgentImage = "agent"
 // unless Spec.DataName is set.
 const DataDir = "/tare-data"
 
+// DefaultShm is the size of /dev/shm in engines of tare's own, in bytes: that of Docker and others.
+const DefaultShm = 64 << 20
+
 // A Spec says what an Engine is to run: everything that can be a factor.
 // The zero value of a field means "the driver's documented default".
 type Spec struct {
@@ -20,8 +23,9 @@ type Spec struct {
 	// Network is "none" (own namespace, loopback only), "host", "bridge", "macvlan",
 	// "slirp4netns" or "pasta"; empty = none, but for native and cri the host's.
 	Network string `json:"network,omitempty"`
-	// Reach says how a client reaches the container: "published" (by a port of the host) or
-	// "peer" (from a second container); empty = by its own address.
+	// Reach says how a client reaches the container: "published" (by a port of the host),
+	// "peer" (from a second container) or "socket" (by a Unix socket in a directory that both
+	// see); empty = by its own address.
 	Reach string `json:"reach,omitempty"`
 	Ports []Port `json:"ports,omitempty"`
 	// Storage is the storage under DataDir: "layer" (the container's own writable layer),
@@ -36,6 +40,7 @@ type Spec struct {
 	DataName    string   `json:"data_name,omitempty"`
 	Runtime     string   `json:"runtime,omitempty"`     // OCI runtime under an engine that has several
 	Snapshotter string   `json:"snapshotter,omitempty"` // snapshotter under an engine that has several
+	Shm         int64    `json:"shm_bytes,omitempty"`   // size of /dev/shm; 0 = the engine's default
 	Limits      Limits   `json:"limits,omitzero"`
 	Security    Security `json:"security,omitzero"`
 }

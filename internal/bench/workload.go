@@ -51,6 +51,27 @@ func CheckRemote(w Workload, e Engine) error {
 		ErrUnsupported, e.Name(), w.Name())
 }
 
+// A Socketed workload can have a client reach its server by a Unix socket: see
+// ReachSocket.
+type Socketed interface{ Socketed() }
+
+// CheckReach refuses reach socket for a workload that is not Socketed, and for an engine on
+// another machine; the error wraps ErrUnsupported. The runner calls it before Check.
+func CheckReach(w Workload, e Engine, spec Spec) error {
+	if spec.Reach != ReachSocket {
+		return nil
+	}
+	if _, ok := w.(Socketed); !ok {
+		return fmt.Errorf("%w: network socket: %s does not use a Unix socket: use another network",
+			ErrUnsupported, w.Name())
+	}
+	if _, remote := As[Remoter](e); remote {
+		return fmt.Errorf("%w: network socket: engine %s is on another machine, which shares no directory with this one",
+			ErrUnsupported, e.Name())
+	}
+	return nil
+}
+
 // A ParamChecker is a Workload with options that can contradict one another.
 type ParamChecker interface {
 	// CheckParams reports which options of a cell contradict one another, so that the

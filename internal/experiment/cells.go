@@ -166,7 +166,8 @@ func (p *planner) matrixCells(condition []choice) []bench.Cell {
 // container is isolated.
 func isolationFactors() []string {
 	return []string{
-		"network", "storage", "runtime", "snapshotter", "seccomp", "userns", "read_only", "no_new_privileges", "privileged",
+		"network", "storage", "runtime", "snapshotter", "shm",
+		"seccomp", "userns", "read_only", "no_new_privileges", "privileged",
 	}
 }
 

@@ -105,6 +105,8 @@ func specKeys() []specKey {
 			func(s *s) *int64 { return &s.Limits.Memory })),
 		factorOf(set("pids", "Limit of processes and threads.", "pids: 100", withWord(count(1, 1<<22), "unlimited", 0),
 			func(s *s) *int64 { return &s.Limits.Pids })),
+		factorOf(set("shm", "Size of /dev/shm. Default: the engine's, mostly 64 MiB; a plain process has the host's.",
+			"shm: 1GiB", withWord(size(), "default", 0), func(s *s) *int64 { return &s.Shm })),
 		factorOf(set("seccomp", "`unconfined` allows every system call; `default` is the engine's own filter; `docker` is "+
 			"the default profile of Docker and containerd, for every engine, even for runtimes without a profile of their own.",
 			"seccomp: unconfined", seccomp(), func(s *s) *string { return &s.Security.Seccomp })),
@@ -131,6 +133,7 @@ func networks() []struct{ word, kind, reach string } {
 		{"macvlan", "macvlan", "peer"},
 		{"slirp4netns", "slirp4netns", "published"},
 		{"pasta", "pasta", "published"},
+		{"socket", "", "socket"},
 	}
 }
 
@@ -145,8 +148,8 @@ func networkKey() specKey {
 		name: "network", example: "network: host", want: v.want, schema: v.schema,
 		doc: "`none` (a separate namespace with only loopback; the default), `host`, `bridge` (clients connect to the " +
 			"container's address), `published` (a bridge; clients connect to a port of the host), `peer` (a bridge; the " +
-			"client is a second container), `macvlan`, `slirp4netns` or `pasta`. As a level of a factor, `native` is the " +
-			"plain process.",
+			"client is a second container), `macvlan`, `slirp4netns`, `pasta` or `socket` (a Unix socket in a bind mount, " +
+			"and no network, for workloads that can use one). As a level of a factor, `native` is the plain process.",
 		read: func(r *reader, n yamldoc.Node, out *[]setting) {
 			word, ok := v.read(r, n)
 			if !ok {

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -84,4 +86,32 @@ func agentLayer(ctx context.Context, binary []byte) ([]byte, error) {
 	var buf bytes.Buffer
 	err := pack.WriteLayer(ctx, &buf, entries)
 	return buf.Bytes(), err
+}
+
+// WriteAgent writes the agent into dir as a program that every user may execute, and returns its
+// path. IsAgent is true for it.
+func (l *Library) WriteAgent(dir string) (file string, err error) {
+	binary, err := l.agent()
+	if err != nil {
+		return "", err
+	}
+	file = filepath.Join(dir, path.Base(agent.Path))
+	if err := os.WriteFile(file, binary, 0o700); err != nil {
+		return "", err
+	}
+	return file, os.Chmod(file, 0o755) // whatever the umask
+}
+
+// IsAgent reports whether the content of a file is the agent.
+func (l *Library) IsAgent(file string) (bool, error) {
+	binary, err := l.agent()
+	if err != nil {
+		return false, err
+	}
+	info, err := os.Stat(file)
+	if err != nil || !info.Mode().IsRegular() || info.Size() != int64(len(binary)) {
+		return false, err
+	}
+	content, err := os.ReadFile(file)
+	return bytes.Equal(content, binary), err
 }

@@ -82,7 +82,7 @@ func TestConformance(t *testing.T) {
 				enginetest.ReadOnlyRoot, enginetest.NoNewPrivileges, enginetest.SeccompDocker,
 				enginetest.UserNS, enginetest.Privileged,
 				enginetest.Layer, enginetest.AnyImage, enginetest.StorageLayer, enginetest.StorageVolume, enginetest.StorageBind,
-				enginetest.StorageTmpfs, enginetest.ForeignData,
+				enginetest.StorageTmpfs, enginetest.ForeignData, enginetest.ShmSize, enginetest.ReachSocket,
 			),
 		})
 	})
@@ -93,7 +93,7 @@ func TestConformance(t *testing.T) {
 			Open: remoteEngine(localRunc), Remote: true,
 			Unsupported: append(enginetest.BareNetworks(),
 				enginetest.StorageLayer, enginetest.StorageVolume, enginetest.StorageBind,
-				enginetest.StorageTmpfs, enginetest.ForeignData),
+				enginetest.StorageTmpfs, enginetest.ForeignData, enginetest.ReachSocket),
 		})
 	})
 }

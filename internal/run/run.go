@@ -5,6 +5,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -225,7 +226,8 @@ func (r *runner) checkCells(ctx context.Context) {
 
 func (r *runner) checkCell(ctx context.Context, cell int) error {
 	task := r.task(cell)
-	if err := bench.CheckRemote(r.Workload, task.Engine); err != nil {
+	err := cmp.Or(bench.CheckRemote(r.Workload, task.Engine), bench.CheckReach(r.Workload, task.Engine, task.Spec))
+	if err != nil {
 		return err
 	}
 	return r.Workload.Check(ctx, task)

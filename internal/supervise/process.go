@@ -42,6 +42,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/kernel/proc"
+	"github.com/tare-bench/tare/internal/kernel/readback"
 	"github.com/tare-bench/tare/internal/load"
 )
 
@@ -185,10 +186,14 @@ func (p *Process) Container() bench.Container { return p.container }
 func (p *Process) Applied(ctx context.Context, c bench.Clock) bench.Applied {
 	_, _ = c.Step("inspect", func() error { // fails if the process has ended; then the first reading stands
 		again, err := p.container.Inspect(ctx)
-		if err == nil {
-			p.applied = again
+		if err != nil {
+			return err
 		}
-		return err
+		p.applied = again
+		if p.find(ctx) {
+			p.applied.Process = readback.Facts(p.first.PID)
+		}
+		return nil
 	})
 	got := p.applied
 	if p.dir != bench.DataDir {

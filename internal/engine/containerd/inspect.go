@@ -71,7 +71,14 @@ func (c *container) inspect(ctx context.Context) (bench.Applied, error) {
 	if seccomp.Is(s.Linux.Seccomp) && (a.Security.Seccomp != "unconfined" || s.Process.NoNewPrivileges) {
 		a.Security.Seccomp = bench.SeccompDocker
 	}
-	a.Data, err = c.dataOn(&s, a.Storage)
+	if a.Data, err = c.dataOn(&s, a.Storage); c.runtime.sandboxed {
+		a.Shm = ocispec.Shm(&s, c.spec.Shm)
+		return a, err
+	}
+	a.Shm = readback.Shm(pid, c.spec.Shm)
+	if c.spec.Storage != "" {
+		a.DataMounts = readback.DataMounts(pid)
+	}
 	return a, err
 }
 

@@ -60,6 +60,7 @@ func (e *Engine) checkSandbox(spec bench.Spec) error {
 	for what, asked := range map[string]bool{
 		"network host":    spec.Network == "host",
 		"network bridge":  spec.Network == "bridge",
+		"network socket":  spec.Reach == bench.ReachSocket,
 		"seccomp":         spec.Security.Seccomp != "",
 		"privileged":      spec.Security.Privileged,
 		"a limit of pids": spec.Limits.Pids > 0, // it would count the sandbox's own threads
@@ -99,6 +100,9 @@ func (c *container) specification(ctx context.Context) (*oci.Spec, error) {
 		oci.WithCgroup(groupOf(c.engine.cfg.Run, c.id)),
 		oci.WithMounts(ocispec.Mounts(datadir.Mounts(spec, c.data))),
 		process(spec, c.image),
+	}
+	if spec.Shm > 0 {
+		options = append(options, oci.WithDevShmSize((spec.Shm+1023)/1024)) // in KiB
 	}
 	if spec.Network == "host" {
 		options = append(options, oci.WithHostNamespace(specs.NetworkNamespace))

@@ -40,6 +40,8 @@ func (e *Engine) check(ctx context.Context, s *server, spec bench.Spec) error {
 	case spec.Reach == bench.ReachPublished && !s.portmap:
 		return refuse("network published: the server's CNI configuration has no plugin portmap: add {\"type\": " +
 			"\"portmap\", \"capabilities\": {\"portMappings\": true}} to its plugins, or use --network bridge")
+	case spec.Shm != 0:
+		return refuse("shm: CRI has no size of /dev/shm: leave it out, or use another engine")
 	case spec.Storage == "layer" && !image.IsOwn(spec.Image):
 		return refuse("storage layer: CRI cannot make the directory %s in a container of image %q: use bind",
 			bench.DataDir, spec.Image)

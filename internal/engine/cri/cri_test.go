@@ -39,6 +39,7 @@ func TestConformance(t *testing.T) {
 	unsupported := []enginetest.Feature{
 		enginetest.NetworkNone, enginetest.NetworkMacvlan, enginetest.NetworkSlirp, enginetest.NetworkPasta,
 		enginetest.TmpfsMount, enginetest.UserNS, enginetest.StorageVolume, enginetest.StorageTmpfs, enginetest.ForeignData,
+		enginetest.ShmSize,
 	}
 	if !has(info, "pod network", "bridge") {
 		unsupported = append(unsupported, enginetest.NetworkBridge, enginetest.ReachBridge, enginetest.ReachPeer)

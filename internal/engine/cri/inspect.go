@@ -84,6 +84,12 @@ func (c *container) Inspect(ctx context.Context) (bench.Applied, error) {
 	if a.Data, err = c.dataOn(info); err != nil {
 		return a, c.failed(ctx, "inspect", err)
 	}
+	if inCgroupNamed(info.Pid, c.id) {
+		a.Shm = readback.Shm(info.Pid, 0)
+		if c.pod.spec.Storage != "" {
+			a.DataMounts = readback.DataMounts(info.Pid)
+		}
+	}
 	a.Limits, err = readback.LimitsSeen(info.Pid, c.id, c.pod.spec.Limits, a.Limits)
 	return a, err
 }

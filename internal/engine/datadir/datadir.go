@@ -63,6 +63,8 @@ type Dir struct {
 	parent string // the user's choice; empty for the run's own directory
 	record string // Path itself or a link to it
 	name   string // of a directory that outlives its containers; empty = removed with its container
+	// forPlain: plain processes work in it, so what belongs to it can be elsewhere on the host.
+	forPlain bool
 }
 
 // At is the directory's path; empty if there is no directory.
@@ -109,7 +111,7 @@ func (k *Manager) Reserve(spec bench.Spec) (*Dir, error) {
 
 // at is the directory whose record has this name.
 func (k *Manager) at(spec bench.Spec, name string) *Dir {
-	d := &Dir{parent: spec.Data, record: filepath.Join(k.records, name)}
+	d := &Dir{parent: spec.Data, record: filepath.Join(k.records, name), forPlain: k.forPlain}
 	d.Path = d.record
 	if spec.Data != "" {
 		d.Path = filepath.Join(spec.Data, nameOf(k.run, k.engine, name))

@@ -16,10 +16,14 @@ import (
 )
 
 // Remove removes the directory with its contents. It keeps a named directory, which RemoveNamed and
-// Close remove. It may be called twice.
+// Close remove. Plain processes that still work in the directory are killed, and their shared
+// memory is removed. It may be called twice.
 func (d *Dir) Remove() error {
-	if d == nil || d.name != "" {
+	if d == nil {
 		return nil
+	}
+	if d.name != "" {
+		return d.vacate()
 	}
 	return d.remove()
 }
@@ -33,6 +37,9 @@ func (k *Manager) RemoveNamed(spec bench.Spec) error {
 }
 
 func (d *Dir) remove() error {
+	if err := d.vacate(); err != nil {
+		return err
+	}
 	if err := RemoveTree(d.Path); err != nil {
 		return err
 	}
@@ -84,7 +91,7 @@ func (k *Manager) Close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.prepared = nil
-	all, err := fromRecords(k.records, k.run, k.engine)
+	all, err := k.fromRecords(k.records, k.run)
 	for _, d := range all {
 		err = errors.Join(err, d.Remove())
 	}
@@ -94,22 +101,22 @@ func (k *Manager) Close() error {
 	return removeFile(k.records)
 }
 
-// fromRecords lists the directories of an engine in a run by their records. It ignores other files.
-func fromRecords(records, run, engine string) ([]*Dir, error) {
+// fromRecords lists the directories of this engine in a run by their records. It ignores other files.
+func (k *Manager) fromRecords(records, run string) ([]*Dir, error) {
 	entries, err := os.ReadDir(records)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	var found []*Dir
 	for _, e := range entries {
-		d := &Dir{record: filepath.Join(records, e.Name())}
+		d := &Dir{record: filepath.Join(records, e.Name()), forPlain: k.forPlain}
 		if number, err := strconv.Atoi(e.Name()); (err != nil || strconv.Itoa(number) != e.Name()) && !isName(e.Name()) {
 			continue
 		}
 		switch target, err := os.Readlink(d.record); {
 		case err != nil && e.IsDir():
 			d.Path = d.record
-		case err == nil && filepath.IsAbs(target) && filepath.Base(target) == nameOf(run, engine, e.Name()):
+		case err == nil && filepath.IsAbs(target) && filepath.Base(target) == nameOf(run, k.engine, e.Name()):
 			d.Path = filepath.Clean(target)
 		default:
 			continue
@@ -135,7 +142,7 @@ func (k *Manager) Leftovers(dead func(run string) bool) ([]bench.Leftover, error
 		if !e.IsDir() || bench.ValidRunID(run) != nil || !dead(run) {
 			continue
 		}
-		all, runErr := fromRecords(k.recordsOf(run), run, k.engine)
+		all, runErr := k.fromRecords(k.recordsOf(run), run)
 		err = errors.Join(err, runErr)
 		for _, d := range all {
 			left = append(left, bench.Leftover{Run: run, Engine: k.engine, Kind: Kind, ID: d.Path})
@@ -154,7 +161,7 @@ func (k *Manager) RemoveLeftover(l bench.Leftover) error {
 		return fmt.Errorf("%s: not a data directory of this engine: %s %q", k.engine, l.Kind, l.ID)
 	}
 	records := k.recordsOf(l.Run)
-	all, err := fromRecords(records, l.Run, k.engine)
+	all, err := k.fromRecords(records, l.Run)
 	for _, d := range all {
 		if d.Path == l.ID {
 			err = errors.Join(err, d.Remove())

@@ -157,6 +157,7 @@ func (c *dockerContainer) options(info *system.Info, name string) (client.Contai
 		SecurityOpt:    securityOptions(spec.Security),
 		Resources:      resources(spec.Limits),
 		Mounts:         c.engine.mountsFor(spec, c.data),
+		ShmSize:        spec.Shm, // 0 = the engine's default
 	}
 	if hasOption(info, "userns") && !spec.Security.UserNS {
 		host.UsernsMode = "host"

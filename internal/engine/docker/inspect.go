@@ -55,6 +55,7 @@ func (c *dockerContainer) Inspect(ctx context.Context) (bench.Applied, error) {
 		Limits:   limitsOf(h.Resources),
 		Security: securityOf(h, hasOption(info, "userns")),
 		Cgroup:   cgroupOf(info),
+		Shm:      h.ShmSize,
 	}
 	if a.Network, err = c.engine.networkOf(ctx, h.NetworkMode); err != nil {
 		return a, c.failed("inspect the network of", err)
@@ -68,8 +69,10 @@ func (c *dockerContainer) Inspect(ctx context.Context) (bench.Applied, error) {
 		if a.Data, err = readback.DataOr(pid, kind, source); err != nil {
 			return a, c.failed("inspect", err)
 		}
+		a.DataMounts = readback.DataMounts(pid)
 	}
 	if pid > 0 {
+		a.Shm = readback.Shm(pid, c.spec.Shm)
 		// The limits of the group that the process is really in apply, whatever the engine says.
 		err = owned.FromKernel(pid, "", c.spec.Limits, &a)
 	}

@@ -36,6 +36,8 @@ const (
 	ReachBridge     Feature = "a bridge, from this host"
 	ReachPublished  Feature = "reach published"
 	ReachPeer       Feature = "reach peer"
+	ReachSocket     Feature = "reach socket"
+	ShmSize         Feature = "size of /dev/shm"
 	BindMount       Feature = "bind mount"
 	TmpfsMount      Feature = "tmpfs mount"
 	CPUQuota        Feature = "cpu quota"
@@ -193,6 +195,10 @@ func settingTests() []test {
 			func(x *bench.Spec) { x.Security.Seccomp = bench.SeccompDocker }, seccompDocker), true},
 		{"user namespace", with(UserNS, func(x *bench.Spec) { x.Security.UserNS = true }, userNamespace), true},
 		{"privileged", with(Privileged, func(x *bench.Spec) { x.Security.Privileged = true }, privileged), true},
+		{"size of /dev/shm", with(ShmSize, func(x *bench.Spec) { x.Shm = 9<<20 + 1 }, shmSize), true},
+		{"size of /dev/shm, the default", shmDefault, true},
+		{"first process", processFacts, true},
+		{"reach by a socket", reachesSocket, true},
 		{"fresh layer", freshLayer, true},
 		{"storage", storageOf, true},
 		{"storage for a foreign image", foreignData, true},

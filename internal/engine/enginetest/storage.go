@@ -206,6 +206,10 @@ func dataLiesOn(t *testing.T, s *suite, spec bench.Spec) {
 	if err != nil || on != spec.Storage || kind == "" {
 		t.Errorf("Inspect says that data lies on %q, %v; want %s and the file system", applied.Data, err, spec.Storage)
 	}
+	if len(applied.DataMounts) == 0 && !s.Sandboxed && !s.Remote ||
+		len(applied.DataMounts) > 0 && !strings.HasPrefix(applied.DataMounts[0], kind+" r") {
+		t.Errorf("Inspect says that below the data is %q; want %s with its options", applied.DataMounts, kind)
+	}
 	s.requireDataSource(t, x)
 	if _, native := bench.As[bench.DataKeeper](s.engine); native {
 		return // the file system is the host's

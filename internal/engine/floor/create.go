@@ -2,6 +2,7 @@ package floor
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -287,20 +288,21 @@ func (c *container) instructions(root agent.Root) agent.Instructions {
 	} else {
 		proc.Flags |= unix.MS_RDONLY // otherwise root inside could change the host's settings
 	}
-	in.Mounts = append([]agent.InitMount{proc}, devices(mountName(c.run, c.id))...)
+	in.Mounts = append([]agent.InitMount{proc}, devices(mountName(c.run, c.id), cmp.Or(spec.Shm, bench.DefaultShm))...)
 	for _, m := range datadir.Mounts(spec, c.data) {
 		in.Mounts = append(in.Mounts, mountOf(m))
 	}
 	return in
 }
 
-// devices is a small /dev. The name of its file system identifies the container.
-func devices(name string) []agent.InitMount {
+// devices is a small /dev. The name of its file system identifies the container. shm is the size of
+// /dev/shm.
+func devices(name string, shm int64) []agent.InitMount {
 	mounts := []agent.InitMount{
 		{Type: "tmpfs", Source: name, Target: "/dev", Flags: unix.MS_NOSUID, Data: "mode=755,size=64k"},
 		{
 			Type: "tmpfs", Source: "shm", Target: "/dev/shm", Flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC,
-			Data: "mode=1777,size=64m",
+			Data: "mode=1777,size=" + strconv.FormatInt(shm, 10),
 		},
 	}
 	for _, device := range []string{"null", "zero", "full", "random", "urandom", "tty"} {

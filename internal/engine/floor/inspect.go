@@ -59,7 +59,9 @@ func (c *container) inspect() (bench.Applied, error) {
 		if a.Data, err = readback.Data(tid, "bind", c.data.At()); err != nil {
 			return a, err
 		}
+		a.DataMounts = readback.DataMounts(tid)
 	}
+	a.Shm = readback.Shm(tid, c.plan.spec.Shm)
 	if c.groups == nil {
 		return a, nil
 	}

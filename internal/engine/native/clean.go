@@ -13,7 +13,7 @@ import (
 
 // runVariable marks every process of a run, and those that they start, with
 // the run's ID.
-const runVariable = "TARE_RUN"
+const runVariable = datadir.RunVariable
 
 // Leftovers implements bench.Cleaner.
 func (e *Engine) Leftovers(_ context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
@@ -34,11 +34,11 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	if l.Kind == datadir.Kind {
 		return e.data.RemoveLeftover(l)
 	}
-	return kill(ctx, l.ID, l.Run)
+	return e.kill(ctx, l.ID, l.Run)
 }
 
 // killRun kills every process of a run.
-func killRun(ctx context.Context, run string) error {
+func (e *Engine) killRun(ctx context.Context, run string) error {
 	all, err := proc.Marked("/", runVariable)
 	if err != nil {
 		return err
@@ -46,19 +46,26 @@ func killRun(ctx context.Context, run string) error {
 	var errs []error
 	for _, p := range all {
 		if p.Value == run {
-			errs = append(errs, kill(ctx, owned.ProcessID(p.Process), run))
+			errs = append(errs, e.kill(ctx, owned.ProcessID(p.Process), run))
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // kill kills exactly the process that was listed, if it still carries the run's mark. A zombie has lost
-// its environment, and so its mark.
-func kill(ctx context.Context, id, run string) error {
-	return owned.KillProcess(ctx, id, func(pid int) (proc.Process, bool) {
+// its environment, and so its mark. If the process works in one of the run's directories of data,
+// its shared memory is recorded first, and removed with the directory.
+func (e *Engine) kill(ctx context.Context, id, run string) error {
+	var noted error
+	err := owned.KillProcess(ctx, id, func(pid int) (proc.Process, bool) {
 		p, ok := proc.FindMarked("/", pid, runVariable)
-		return p.Process, ok && p.Value == run
+		ok = ok && p.Value == run
+		if ok && noted == nil && owned.ProcessID(p.Process) == id {
+			noted = e.data.NoteWorker(run, pid)
+		}
+		return p.Process, ok
 	})
+	return errors.Join(noted, err)
 }
 
 // groupAlive reports whether a process group has a member that is not a zombie.

@@ -3,13 +3,16 @@
 //
 // It runs the same agent binary as the other engines, from the unpacked image, or a program of the
 // host. That is the program that the Spec's image was made from ("host:PROGRAM"), in its place and
-// with the libraries that it finds there, or any program if the Spec names no image. It isolates
+// with the libraries that it finds there, or any program if the Spec names no image. The agent may
+// launch any program of such an image (see agent.Launch). It isolates
 // and limits nothing, and refuses every Spec that asks for that. Its network is the host's, even if
 // the Spec leaves it open. The process gets the environment of the image and of the Spec, none of
 // tare's own, and TARE_RUN with the run's ID, by which Leftovers finds it.
 //
 // When the first process has exited, the rest of its process group is killed, as the kernel does in
-// a container. A process that has left the group for a session of its own lives until Close.
+// a container. A process that has left the group for a session of its own lives until Close or, if it
+// works in the directory of the container's data, until Remove. So does the shared memory of those that
+// worked there: System V segments, and files of /dev/shm.
 //
 // Pausing sends SIGSTOP to the process groups, resuming SIGCONT, as any user can do without control
 // groups. The processes can notice that, and a process that has left its group is not stopped. Exec
@@ -31,9 +34,11 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/image/pack"
 )
 
 // hostPath is PATH for a program of the host. A program from an image has the image's PATH.
@@ -109,7 +114,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 
 // Close implements bench.Engine. It kills processes that escaped from their containers.
 func (e *Engine) Close(ctx context.Context) error {
-	return errors.Join(killRun(ctx, e.config.Run), e.data.Close())
+	return errors.Join(e.killRun(ctx, e.config.Run), e.data.Close())
 }
 
 // A plan is what will be executed.
@@ -117,9 +122,10 @@ type plan struct {
 	program     string // the file
 	argv, env   []string
 	dir         string
-	image       string // digest; empty for a program of the host
-	root        string // of the image; empty for a program of the host
-	hostProgram string // the host's program that the image was made from; it runs in its place
+	image       string    // digest; empty for a program of the host
+	root        string    // of the image; empty for a program of the host
+	hostProgram string    // the host's program that the image was made from; it runs in its place
+	packed      *pack.Set // the image, if it was made from a program of the host
 }
 
 // plan decides which program runs on the host for spec, and how.
@@ -153,6 +159,9 @@ func (e *Engine) resolve(ctx context.Context, spec bench.Spec) (p plan, err erro
 		return plan{}, err
 	}
 	p.program, err = p.find(p.argv[0])
+	if p.packed != nil && errors.Is(err, fs.ErrNotExist) {
+		p.program, err = e.launcher(p)
+	}
 	if errors.Is(err, fs.ErrNotExist) && spec.Image == "" {
 		p.image, p.root, p.env = "", "", []string{hostPath}
 		p.program, err = p.find(p.argv[0])
@@ -175,7 +184,7 @@ func (p *plan) locate(ctx context.Context, img *image.Image) (err error) {
 		return fmt.Errorf("%w: %s is set-user-ID or set-group-ID: as a plain process it would have privileges that it "+
 			"has in no container", bench.ErrUnsupported, set.Program)
 	}
-	p.hostProgram = set.Program
+	p.hostProgram, p.packed = set.Program, set
 	return nil
 }
 
@@ -190,6 +199,25 @@ func (p plan) find(program string) (string, error) {
 		return findInRoot(p.root, program)
 	}
 	return exec.LookPath(program)
+}
+
+// launcher returns the agent's file, if the program to run is the agent as the launcher of a program
+// of the image. That program then runs in its place on the host.
+func (e *Engine) launcher(p plan) (string, error) {
+	program, ok := agent.LaunchedBy(p.argv)
+	if !ok || !filepath.IsAbs(p.argv[0]) {
+		return "", fmt.Errorf("%w: the image has only the program %s", fs.ErrNotExist, p.hostProgram)
+	}
+	isAgent, err := e.config.Images.IsAgent(p.argv[0])
+	switch {
+	case err != nil:
+		return "", err
+	case !isAgent:
+		return "", fmt.Errorf("%w: it is not the agent, which alone may start a program of an image", fs.ErrNotExist)
+	case !p.packed.HasProgram(program):
+		return "", fmt.Errorf("%w: the image has no program %s to start", fs.ErrNotExist, program)
+	}
+	return p.argv[0], nil
 }
 
 // findInRoot returns the file of a program below root. The error wraps fs.ErrNotExist if the image has
@@ -230,6 +258,8 @@ func (e *Engine) check(spec bench.Spec) error {
 		what = fmt.Sprintf("storage %q: a plain process has only directories of the host: use bind", spec.Storage)
 	case spec.DataName != "" && datadir.Check(spec) != nil:
 		return fmt.Errorf("%s: %w", e.config.Name, datadir.Check(spec))
+	case spec.Shm != 0:
+		what = "shm: a plain process has the host's /dev/shm: leave it out, or use engine floor"
 	case spec.Runtime != "" || spec.Snapshotter != "":
 		what = "a plain process has no runtime and no snapshotter: leave them out"
 	case spec.Limits != bench.Limits{}:

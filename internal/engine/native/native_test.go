@@ -43,7 +43,7 @@ func TestConformance(t *testing.T) {
 			enginetest.ReadOnlyRoot, enginetest.NoNewPrivileges, enginetest.SeccompDocker,
 			enginetest.UserNS, enginetest.Privileged,
 			enginetest.Layer, enginetest.AnyImage, enginetest.ForeignData, enginetest.StorageLayer,
-			enginetest.StorageVolume, enginetest.StorageTmpfs,
+			enginetest.StorageVolume, enginetest.StorageTmpfs, enginetest.ShmSize,
 		),
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/datadir"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
@@ -68,8 +69,9 @@ func (p *process) Attach(_ context.Context, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// Inspect implements bench.Container. It reads back only where the data is, because nothing else is
-// applied to a plain process.
+// Inspect implements bench.Container. It reads back only where the data is, and what the host has,
+// because nothing is applied to a plain process. Of one that runs, it also notes the shared memory, so
+// that this is removed with the data.
 func (p *process) Inspect(ctx context.Context) (bench.Applied, error) {
 	a := bench.Applied{
 		Image:    p.plan.image,
@@ -77,10 +79,34 @@ func (p *process) Inspect(ctx context.Context) (bench.Applied, error) {
 		Network:  "host",
 		Security: bench.Security{Seccomp: "unconfined"},
 	}
-	if p.data != nil {
-		a.Data = "bind " + readback.FileSystem(p.data.Path)
+	a.Shm = readback.Shm(readback.Self, 0)
+	if p.data == nil {
+		return a, ctx.Err()
 	}
-	return a, ctx.Err()
+	a.Data, a.DataMounts = "bind "+readback.FileSystem(p.data.Path), readback.DirMounts(p.data.Path)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.isAlive() {
+		return a, ctx.Err()
+	}
+	pids, err := proc.Descendants("/", p.started.Pid)
+	if err != nil {
+		pids = []int{p.started.Pid} // the kernel does not list children
+	}
+	return a, errors.Join(ctx.Err(), p.data.Note(pids...))
+}
+
+// isAlive reports whether the process was started and has not ended. p.mu is held.
+func (p *process) isAlive() bool {
+	if p.started == nil {
+		return false
+	}
+	select {
+	case <-p.exited:
+		return false
+	default:
+		return true
+	}
 }
 
 // Start implements bench.Container: fork and exec, and nothing else.
@@ -170,6 +196,11 @@ func (p *process) Remove(ctx context.Context) error {
 	defer p.mu.Unlock()
 	if p.removed {
 		return nil
+	}
+	if p.isAlive() {
+		if err := p.data.NoteLast(p.started.Pid); err != nil {
+			return fmt.Errorf("remove %s: %w", p.id, err)
+		}
 	}
 	if err := p.kill(ctx); err != nil {
 		return fmt.Errorf("remove %s: %w", p.id, err)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/containerd/containerd/v2/pkg/cap"
@@ -166,7 +167,7 @@ func systemMounts(spec bench.Spec) []specs.Mount {
 		},
 		{
 			Destination: "/dev/shm", Type: "tmpfs", Source: "shm", Options: []string{
-				"nosuid", "noexec", "nodev", "mode=1777", "size=67108864",
+				"nosuid", "noexec", "nodev", "mode=1777", "size=" + strconv.FormatInt(cmp.Or(spec.Shm, bench.DefaultShm), 10),
 			},
 		},
 		{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},

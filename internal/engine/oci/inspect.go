@@ -64,7 +64,9 @@ func (c *container) inspect(context.Context) (bench.Applied, error) {
 		if a.Data, err = readback.Data(p.pid, "bind", c.bundle.data.At()); err != nil {
 			return a, err
 		}
+		a.DataMounts = readback.DataMounts(p.pid)
 	}
+	a.Shm = readback.Shm(p.pid, c.spec.Shm)
 	a.Limits, err = readback.Limits(c.host.groups, p.pid, c.bundle.cgroup, c.spec.Limits)
 	return a, err
 }

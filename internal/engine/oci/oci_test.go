@@ -39,7 +39,7 @@ func TestConformance(t *testing.T) {
 		{runtime: "youki"},
 		{runtime: "runsc", unsupported: []enginetest.Feature{
 			enginetest.PidsLimit, enginetest.NetworkBridge, enginetest.ReachBridge, enginetest.ReachPeer,
-			enginetest.SeccompDocker, enginetest.UserNS,
+			enginetest.SeccompDocker, enginetest.UserNS, enginetest.ReachSocket,
 		}, sandboxed: true},
 	} {
 		t.Run(test.runtime, func(t *testing.T) {

@@ -164,6 +164,9 @@ func runscRefuses(spec bench.Spec) string {
 	if spec.Network == "bridge" {
 		return "network bridge: tare cannot connect the sandbox's own network stack to a bridge: use none or host"
 	}
+	if spec.Reach == bench.ReachSocket {
+		return "network socket: a Unix socket of the sandbox's own kernel is not one of this host's"
+	}
 	if spec.Limits.Pids > 0 {
 		return "limit of processes: it would count the threads of the sandbox, not the processes inside"
 	}

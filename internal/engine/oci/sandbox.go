@@ -18,6 +18,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/datadir"
+	"github.com/tare-bench/tare/internal/engine/ocispec"
 	"github.com/tare-bench/tare/internal/kernel/proc"
 	"github.com/tare-bench/tare/internal/kernel/readback"
 )
@@ -57,6 +58,7 @@ func (c *container) inspectSandbox(ctx context.Context) (bench.Applied, error) {
 	if c.spec.Storage != "" {
 		a.Data, errs[3] = s.data(c.bundle.data)
 	}
+	a.Shm = ocispec.Shm(&s.Spec, c.spec.Shm)
 	return a, errors.Join(errs[:]...)
 }
 

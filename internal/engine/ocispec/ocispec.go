@@ -4,6 +4,7 @@ package ocispec
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
@@ -39,6 +40,37 @@ func Mount(m bench.Mount) specs.Mount {
 		options = append(options, "size="+strconv.FormatInt(m.Size, 10))
 	}
 	return specs.Mount{Destination: m.Target, Type: "tmpfs", Source: "tmpfs", Options: options}
+}
+
+// Shm is the size of /dev/shm that a specification asks for, in bytes: asked, if it is that size. It is
+// for sandboxes, whose mounts this host's kernel does not have. It is 0 if the specification has no size.
+func Shm(s *specs.Spec, asked int64) int64 {
+	for _, m := range s.Mounts {
+		if m.Destination != "/dev/shm" {
+			continue
+		}
+		for _, o := range m.Options {
+			if size, ok := strings.CutPrefix(o, "size="); ok {
+				return shmSize(size, asked)
+			}
+		}
+	}
+	return 0
+}
+
+// shmSize reads the size of a tmpfs, in bytes or in KiB.
+func shmSize(text string, asked int64) int64 {
+	number, kib := strings.CutSuffix(text, "k")
+	n, err := strconv.ParseInt(number, 10, 64)
+	switch {
+	case err != nil:
+		return 0
+	case kib && n == (asked+1023)/1024:
+		return asked
+	case kib:
+		return n << 10
+	}
+	return n
 }
 
 // Limit adds limits to resources, and leaves those that were not asked for alone.

@@ -41,6 +41,7 @@ type inspection struct {
 		CpusetCpus     string
 		Memory         int64
 		PidsLimit      int64
+		ShmSize        int64
 		IDMappings     *struct{ UIDMap []string } // nil without a user namespace
 	}
 	NetworkSettings networking
@@ -94,6 +95,7 @@ func (c *container) Inspect(ctx context.Context) (bench.Applied, error) {
 		Limits:   limitsOf(got),
 		Security: c.securityOf(got),
 		Cgroup:   c.client.cgroup(),
+		Shm:      got.HostConfig.ShmSize,
 	}
 	if a.Network, err = c.client.networkOf(ctx, got); err != nil {
 		return a, c.failed("inspect the network of", err)
@@ -107,8 +109,10 @@ func (c *container) Inspect(ctx context.Context) (bench.Applied, error) {
 		if a.Data, err = readback.DataOr(pid, kind, source); err != nil {
 			return a, c.failed("inspect", err)
 		}
+		a.DataMounts = readback.DataMounts(pid)
 	}
 	if pid > 0 {
+		a.Shm = readback.Shm(pid, c.spec.Shm)
 		err = owned.FromKernel(pid, c.id, c.spec.Limits, &a)
 	}
 	return a, err

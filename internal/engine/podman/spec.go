@@ -36,6 +36,7 @@ type request struct {
 	Seccomp         string                `json:"seccomp_profile_path,omitempty"`
 	Resources       *specs.LinuxResources `json:"resource_limits,omitempty"`
 	Rlimits         []specs.POSIXRlimit   `json:"r_limits,omitempty"`
+	Shm             int64                 `json:"shm_size,omitempty"`
 }
 
 type namespace struct {
@@ -86,6 +87,7 @@ func (e *Engine) requestOf(c *client, spec bench.Spec, l owned.Loaded, data *dat
 		Seccomp:         spec.Security.Seccomp,
 		Resources:       resourcesOf(spec.Limits),
 		Rlimits:         c.rlimits,
+		Shm:             spec.Shm,
 	}
 	if len(spec.Argv) > 0 {
 		r.Entrypoint, r.Command = spec.Argv[:1], spec.Argv[1:]

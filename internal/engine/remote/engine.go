@@ -156,6 +156,10 @@ func (e *Engine) check(spec bench.Spec) error {
 		return fmt.Errorf("%w: %s: storage %q: an engine on another machine cannot keep data: run tare on that "+
 			"machine", bench.ErrUnsupported, e.config.Name, spec.Storage)
 	}
+	if spec.Reach == bench.ReachSocket {
+		return fmt.Errorf("%w: %s: network socket: another machine shares no directory with this one",
+			bench.ErrUnsupported, e.config.Name)
+	}
 	return nil
 }
 

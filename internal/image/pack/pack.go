@@ -58,6 +58,16 @@ func (s *Set) HostFiles() []Entry {
 	return slices.DeleteFunc(slices.Clone(s.Entries), func(e Entry) bool { return e.info == nil })
 }
 
+// HasProgram reports whether the host's file of this path can be executed, and is packed under it.
+func (s *Set) HasProgram(name string) bool {
+	if name == s.Program {
+		return true
+	}
+	return slices.ContainsFunc(s.Entries, func(e Entry) bool {
+		return e.Path == name && e.info != nil && e.Mode.IsRegular() && e.Mode&0o111 != 0
+	})
+}
+
 // Made reports whether the file was written for the image and does not come from the host.
 func (e Entry) Made() bool { return e.Mode.IsRegular() && e.info == nil }
 

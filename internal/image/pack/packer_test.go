@@ -88,12 +88,12 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// TestPostgresRecipe packs the newest of several PostgreSQLs that are in no PATH,
-// with its data and not another's.
-func TestPostgresRecipe(t *testing.T) {
+// postgresRoot has several PostgreSQLs side by side.
+func postgresRoot(t *testing.T) fixtureTree {
+	t.Helper()
 	w := root(t)
 	for _, v := range []string{"9.6", "16", "15"} {
-		for _, name := range []string{"postgres", "initdb", "setpriv"} {
+		for _, name := range []string{"postgres", "initdb", "setpriv", "pg_controldata"} {
 			w.link("usr/lib/postgresql/"+v+"/bin/"+name, []string{"-static", "-Wl,-e,main"})
 		}
 		w.text("usr/share/postgresql/"+v+"/postgres.bki", v)
@@ -103,13 +103,44 @@ func TestPostgresRecipe(t *testing.T) {
 	w.text("usr/share/zoneinfo/UTC", "")
 	w.text("usr/share/zoneinfo/posix/UTC", "")
 	t.Setenv("PATH", "/nowhere")
-	s := packed(t, w.dir, "postgres")
-	want := []string{
-		"/bin/sh", "/usr/lib/postgresql/16/bin/initdb", "/usr/lib/postgresql/16/bin/postgres",
-		"/usr/lib/postgresql/16/bin/setpriv",
-		"/usr/share/postgresql/16/postgres.bki", "/usr/share/postgresql/16/timezonesets/Default", "/usr/share/zoneinfo/UTC",
+	return w
+}
+
+// postgresFiles are the host's files in the image of one of them.
+func postgresFiles(version string) []string {
+	bin, share := "/usr/lib/postgresql/"+version+"/bin/", "/usr/share/postgresql/"+version+"/"
+	return []string{
+		"/bin/sh", bin + "initdb", bin + "pg_controldata", bin + "postgres", bin + "setpriv",
+		share + "postgres.bki", share + "timezonesets/Default", "/usr/share/zoneinfo/UTC",
 	}
-	if diff := cmp.Diff(want, hostFiles(s)); diff != "" {
+}
+
+// TestPostgresVersions packs each of several PostgreSQLs by its path, with the programs and files of its
+// own version alone.
+func TestPostgresVersions(t *testing.T) {
+	w := postgresRoot(t)
+	for _, version := range []string{"15", "16", "9.6"} {
+		s := packed(t, w.dir, "/usr/lib/postgresql/"+version+"/bin/postgres")
+		if diff := cmp.Diff(postgresFiles(version), hostFiles(s)); diff != "" {
+			t.Errorf("version %s: files (-want +got):\n%s", version, diff)
+		}
+		for program, want := range map[string]bool{"initdb": true, "pg_controldata": true, "psql": false} {
+			if name := "/usr/lib/postgresql/" + version + "/bin/" + program; s.HasProgram(name) != want {
+				t.Errorf("HasProgram(%s) = %v", name, !want)
+			}
+		}
+		if s.HasProgram("/usr/share/postgresql/"+version+"/postgres.bki") || s.HasProgram("/etc/passwd") {
+			t.Errorf("version %s: a file that cannot be executed is a program", version)
+		}
+	}
+}
+
+// TestPostgresRecipe packs the newest of several PostgreSQLs that are in no PATH,
+// with its data and not another's.
+func TestPostgresRecipe(t *testing.T) {
+	w := postgresRoot(t)
+	s := packed(t, w.dir, "postgres")
+	if diff := cmp.Diff(postgresFiles("16"), hostFiles(s)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	data := find(t, s, "/var/lib/postgresql")

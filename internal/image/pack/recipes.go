@@ -76,7 +76,7 @@ func postgres() Recipe {
 		Name: "postgres", For: []string{"postgres"},
 		Where: joinAll(postgresBins, "postgres"),
 		With:  []string{"initdb", "/bin/sh", "setpriv"}, // initdb runs commands through the shell
-		Also:  []string{"psql", "pg_isready"},
+		Also:  []string{"psql", "pg_isready", "pg_controldata"},
 		Open: slices.Concat(
 			joinAll(
 				[]string{"/usr/share/postgresql/$VERSION", "$BIN/../share", "$BIN/../share/postgresql", "$BIN/../share/pgsql"},

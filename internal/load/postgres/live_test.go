@@ -18,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/load/loadtest"
 	"github.com/tare-bench/tare/internal/load/postgres"
 	"github.com/tare-bench/tare/internal/load/postgres/postgrestest"
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 func run(t testing.TB, s *postgrestest.Server, words ...string) (*load.Report, error) {
@@ -353,5 +354,56 @@ func pgbenchInit(t testing.TB, pgbench string, s *postgrestest.Server, scale int
 		"-h", s.Dir, "-p", fmt.Sprint(s.Port), "postgres").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// A load of reads takes turns, and measures a stretch that nothing interrupts; all of its transactions
+// are counted.
+func TestTurns(t *testing.T) {
+	s := postgrestest.Start(t, postgrestest.Options{})
+	populate(t, s.Connect(t), 1)
+	page, err := turn.NewPage(func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	giver, err := turn.Open(t.Context(), os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(giver.Close(), syscall.Close(turn.FD)); err != nil {
+			t.Error(err)
+		}
+	})
+	reports := make(chan *load.Report, 1)
+	go func() {
+		defer page.Reported(true)
+		args := loadtest.Args(s.Words("clients=3", "time=400ms", "warmup=50ms")...)
+		args.Turns = page
+		r, err := postgres.Run(args)
+		if err != nil {
+			t.Error(err)
+		}
+		reports <- r
+	}()
+	turns := 0
+	for err := giver.Await(t.Context()); giver.Reports() == 0; turns++ {
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond) // others have the turn
+		err = giver.Give(t.Context(), 5*time.Millisecond)
+	}
+	r := <-reports
+	if turns < 20 || r == nil {
+		t.Fatalf("%d turns of 5 ms in 450 ms", turns)
+	}
+	for _, name := range postgres.Stretches() {
+		if r.Values[name] <= 0 || r.Values[name+load.StretchSuffix] <= 0 {
+			t.Errorf("%s: %v, in a stretch %v", name, r.Values[name], r.Values[name+load.StretchSuffix])
+		}
+	}
+	if sent := fmt.Sprint(r.Values["committed"]); sent != r.Facts["sent"] {
+		t.Errorf("%s transactions were committed, %s were begun", sent, r.Facts["sent"])
 	}
 }

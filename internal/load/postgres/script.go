@@ -144,16 +144,6 @@ func (s *script) prepare() (p []byte) {
 	return appendSync(p)
 }
 
-// preparations is the number of statements that are prepared.
-func (s *script) preparations() (n int) {
-	for _, one := range s.statements {
-		if !one.simple {
-			n++
-		}
-	}
-	return n
-}
-
 // random is a source of random numbers: SplitMix64 (Steele, Lea, Flood 2014).
 type random uint64
 

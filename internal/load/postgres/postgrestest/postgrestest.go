@@ -155,9 +155,9 @@ func (s *Server) stop(t testing.TB, ended <-chan error) {
 			continue
 		}
 		select {
-		case <-ended:
+		case err := <-ended:
 			if t.Failed() {
-				t.Logf("the server's log:\n%s", s.log)
+				t.Logf("the server has ended: %v; its log:\n%s", err, s.log)
 			}
 			return
 		case <-time.After(10 * time.Second):

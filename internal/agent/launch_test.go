@@ -54,7 +54,9 @@ func TestLaunch(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "data")
 	passable(t, filepath.Dir(to))
 	passable(t, filepath.Dir(binary))
-	l := agent.Launch{Template: from, Target: to, User: launchUser, CPUs: "0", Files: 77, OOM: "500", Cold: true, Wait: true}
+	l := agent.Launch{
+		Template: from, Target: to, User: launchUser, CPUs: "0", Files: 77, OOM: "500", Cold: true, Wait: true,
+	}
 	argv := l.Argv(binary, binary, "facts")
 	if program, ok := agent.LaunchedBy(argv); !ok || program != binary {
 		t.Errorf("LaunchedBy(%q) = %q, %v", argv, program, ok)
@@ -85,7 +87,8 @@ func TestLaunch(t *testing.T) {
 		t.Fatalf("Executing = %+v, %v", now, errors.Join(err, bad))
 	}
 	facts := readFacts(t, p.out)
-	if facts.UID != uid || facts.GID != gid || facts.Files != 77 || facts.OOM != 500 || !slices.Contains(facts.Argv, "facts") {
+	if facts.UID != uid || facts.GID != gid || facts.Files != 77 || facts.OOM != 500 ||
+		!slices.Contains(facts.Argv, "facts") {
 		t.Errorf("the program has %+v", facts)
 	}
 	if code := p.exitStatus(t); code != 0 {
@@ -155,9 +158,11 @@ func TestLaunchFails(t *testing.T) {
 		program string
 		want    string
 	}{
-		"target exists":    {agent.Launch{Template: from, Target: dir}, "/bin/true", "copy " + from + " to " + dir + ": mkdir"},
-		"no template":      {agent.Launch{Template: dir + "/no", Target: dir + "/a"}, "/bin/true", "copy " + dir + "/no"},
-		"a link":           {agent.Launch{Template: link, Target: dir + "/b"}, "/bin/true", "is neither a file nor a directory"},
+		"target exists": {agent.Launch{Template: from, Target: dir}, "/bin/true", "copy " + from + " to " + dir + ": mkdir"},
+		"no template":   {agent.Launch{Template: dir + "/no", Target: dir + "/a"}, "/bin/true", "copy " + dir + "/no"},
+		"a link": {
+			agent.Launch{Template: link, Target: dir + "/b"}, "/bin/true", "is neither a file nor a directory",
+		},
 		"no such CPU":      {agent.Launch{CPUs: "9999"}, "/bin/true", "pin to CPUs 9999: "},
 		"no such program":  {agent.Launch{}, dir + "/program", "execute " + dir + "/program: "},
 		"relative program": {agent.Launch{}, "true", "usage:"},
@@ -175,7 +180,8 @@ func TestLaunchFails(t *testing.T) {
 // An empty target is a directory for a program that makes data.
 func TestLaunchEmpty(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	out, err := exec.Command(binary, agent.Launch{Target: dir}.Argv(binary, "/bin/sh", "-c", "ls -A "+dir+" | wc -l")[1:]...).Output()
+	argv := agent.Launch{Target: dir}.Argv(binary, "/bin/sh", "-c", "ls -A "+dir+" | wc -l")
+	out, err := exec.Command(argv[0], argv[1:]...).Output()
 	lines := strings.Split(string(out), "\n")
 	if err != nil || len(lines) != 4 || strings.TrimSpace(lines[2]) != "0" {
 		t.Errorf("%q, %v; want two lines of the launcher, and no file", out, err)

@@ -107,7 +107,8 @@ func TestLaunchFails(t *testing.T) {
 	e := native.New(native.Config{Name: "native", Run: s.Run, Dir: s.Dir, Images: s.Images})
 	enginetest.Use(t, e)
 	l := supervise.Launch{
-		Launch: agent.Launch{Template: s.Dir + "/none", Target: bench.DataDir + "/db"}, Agent: program, Program: []string{program, "hold"},
+		Launch: agent.Launch{Template: s.Dir + "/none", Target: bench.DataDir + "/db"},
+		Agent:  program, Program: []string{program, "hold"},
 	}
 	m := workloadtest.NewMeter(t)
 	p, err := supervise.Start(t.Context(), e, l.Spec(e, bench.Spec{Storage: "bind"}), m, "server")
@@ -203,7 +204,8 @@ func TestSocketDir(t *testing.T) {
 	if err := errors.Join(d.Remove(), os.Mkdir(long, 0o711)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := supervise.NewSocketDir(long, ".s.SERVER.5432-and-a-name-that-is-longer-than-others"); !errors.Is(err, bench.ErrUnsupported) {
+	_, err = supervise.NewSocketDir(long, ".s.SERVER.5432-and-a-name-that-is-longer-than-others")
+	if !errors.Is(err, bench.ErrUnsupported) {
 		t.Errorf("a long path: %v, want bench.ErrUnsupported", err)
 	}
 	if left, err := os.ReadDir(long); err != nil || len(left) > 0 {

@@ -83,7 +83,7 @@ func startWorker(t *testing.T, dir string, mark string) *worker {
 		_, _ = unix.SysvShmCtl(w.segment, unix.IPC_RMID, nil)
 		_ = os.Remove(w.file) // both may be gone
 	})
-	line, err := bufio.NewReader(out).ReadString('\n')
+	line, _ := bufio.NewReader(out).ReadString('\n') // what it says is checked
 	id, file, ok := strings.Cut(strings.TrimSpace(line), " ")
 	if w.segment, err = strconv.Atoi(id); err != nil || !ok {
 		t.Skipf("no shared memory here: %q", line)

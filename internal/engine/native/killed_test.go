@@ -3,6 +3,7 @@ package native_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -32,6 +33,9 @@ type cluster struct {
 	template string
 }
 
+// ownUser is the user of these servers alone, if the test may choose one.
+const ownUser = 54399
+
 // newCluster makes a database, or skips the test where PostgreSQL is not installed.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
@@ -40,12 +44,13 @@ func newCluster(t *testing.T) *cluster {
 		t.Skip("PostgreSQL is not installed")
 	}
 	c := &cluster{env: enginetest.NewEnv(t, imagetest.Library(t)), bin: filepath.Dir(found[len(found)-1])}
+	maker := ""
 	if os.Geteuid() == 0 {
-		u, err := user.Lookup("postgres")
+		u, err := user.Lookup("postgres") // initdb wants a user with a name
 		if err != nil {
 			t.Skip(err)
 		}
-		c.user = u.Uid + ":" + u.Gid
+		maker, c.user = u.Uid+":"+u.Gid, fmt.Sprintf("%d:%d", ownUser, ownUser)
 	}
 	c.engine = open(t, c.env).(*native.Engine)
 	enginetest.Use(t, c.engine)
@@ -54,7 +59,7 @@ func newCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	c.template = filepath.Join(c.env.Dir, "template")
-	l := agent.Launch{Target: c.template, User: c.user}
+	l := agent.Launch{Target: c.template, User: maker}
 	spec := c.spec(l, "initdb", "-D", c.template, "--no-sync", "--locale=C", "--username=postgres", "--auth=trust")
 	x := enginetest.Create(t, c.engine, spec)
 	var out bytes.Buffer
@@ -127,8 +132,8 @@ func (s *server) gone(t *testing.T) {
 			t.Errorf("left: %v", o)
 		}
 	}
-	for _, id := range madeBy(t, s.pid) {
-		t.Errorf("left: shared memory segment %s", id)
+	for _, what := range madeBy(t, ownUser) {
+		t.Errorf("left: %s", what)
 	}
 	if _, err := os.Stat(s.dir); !os.IsNotExist(err) {
 		t.Errorf("left: %s (%v)", s.dir, err)
@@ -145,19 +150,28 @@ func (s *server) gone(t *testing.T) {
 	}
 }
 
-// madeBy lists the System V segments that a process has made.
-func madeBy(t *testing.T, pid int) (ids []string) {
+// madeBy lists the shared memory that a user has made.
+func madeBy(t *testing.T, uid int) (found []string) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/sysvipc/shm")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); len(f) > 4 && f[4] == strconv.Itoa(pid) {
-			ids = append(ids, f[1])
+		if f := strings.Fields(line); len(f) > 9 && f[9] == strconv.Itoa(uid) {
+			found = append(found, "segment "+f[1])
 		}
 	}
-	return ids
+	files, err := os.ReadDir(shm.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if info, err := f.Info(); err == nil && info.Sys().(*syscall.Stat_t).Uid == uint32(uid) {
+			found = append(found, f.Name())
+		}
+	}
+	return found
 }
 
 // However a server ends, its container's removal leaves nothing of it on the host.
@@ -170,7 +184,8 @@ func TestKilledServer(t *testing.T) {
 		"one killed": oneKilled,
 	} {
 		t.Run(name, func(t *testing.T) {
-			for wait := time.Duration(0); wait < 100*time.Millisecond; wait += 20 * time.Millisecond {
+			// What it does at its end, or to start anew, is cut off at different moments.
+			for _, wait := range waits() {
 				s := c.serve(t, c.engine)
 				if _, err := s.Inspect(t.Context()); err != nil {
 					t.Error(err)
@@ -178,7 +193,7 @@ func TestKilledServer(t *testing.T) {
 				if err := end(t, s); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(wait) // what it does at its end, or to start anew, is cut off at different moments
+				time.Sleep(wait)
 				if err := s.Remove(t.Context()); err != nil {
 					t.Errorf("Remove: %v", err)
 				}
@@ -186,6 +201,13 @@ func TestKilledServer(t *testing.T) {
 			}
 		})
 	}
+}
+
+func waits() []time.Duration {
+	if testing.Short() {
+		return []time.Duration{0, 30 * time.Millisecond}
+	}
+	return []time.Duration{0, 10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond}
 }
 
 func killed(t *testing.T, s *server) error {
@@ -223,8 +245,8 @@ func TestKilledRun(t *testing.T) {
 			if err := end(t, s); err != nil {
 				t.Fatal(err)
 			}
-			next := open(t, enginetest.Env{Run: "next", Dir: filepath.Join(filepath.Dir(dead.Dir), "next"), Images: c.env.Images})
-			cleans(t, next.(*native.Engine), dead.Run)
+			next := enginetest.Env{Run: "next", Dir: filepath.Join(filepath.Dir(dead.Dir), "next"), Images: c.env.Images}
+			cleans(t, open(t, next).(*native.Engine), dead.Run)
 			s.gone(t)
 			// Nothing of the record is left either.
 			if left, err := os.ReadDir(filepath.Join(dead.Dir, "data-native")); !os.IsNotExist(err) {

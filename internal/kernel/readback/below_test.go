@@ -15,7 +15,7 @@ import (
 // The options that say what a sync does are kept; those that are another container's each time are not.
 func TestOptions(t *testing.T) {
 	for super, want := range map[string]string{
-		"rw,discard,errors=remount-ro,nobarrier,data=writeback":                   "rw,relatime,discard,errors=remount-ro,nobarrier,data=writeback",
+		"rw,errors=remount-ro,nobarrier,data=writeback":                           "rw,relatime,errors=remount-ro,nobarrier,data=writeback",
 		"rw,lowerdir=/d/l/A:/d/l/B,upperdir=/d/1/diff,workdir=/d/1/work,volatile": "rw,relatime,volatile",
 		"rw,space_cache=v2,subvolid=271,subvol=/c/271":                            "rw,relatime,space_cache=v2",
 		`rw,context="system_u:object_r:container_file_t:s0:c1,c2",volatile`:       "rw,relatime,volatile",
@@ -37,7 +37,9 @@ func TestBelow(t *testing.T) {
 	if len(on) == 0 || !strings.HasPrefix(on[0], FileSystem(dir)+" r") {
 		t.Fatalf("DirMounts(%s) = %q", dir, on)
 	}
-	overlay := proc.Mount{Options: "rw,relatime", Type: "overlay", Super: "rw,lowerdir=/x,upperdir=" + dir + ",workdir=/y,volatile"}
+	overlay := proc.Mount{
+		Options: "rw,relatime", Type: "overlay", Super: "rw,lowerdir=/x,upperdir=" + dir + ",workdir=/y,volatile",
+	}
 	if diff := cmp.Diff(append([]string{"overlay rw,relatime,volatile"}, on...), below(overlay)); diff != "" {
 		t.Errorf("below an overlay (-want +got):\n%s", diff)
 	}

@@ -44,8 +44,8 @@ func (o Object) String() string {
 	return fmt.Sprintf("shared memory segment %d", o.ID)
 }
 
-// Of lists what the processes have mapped and their own users have made. Processes that have ended, or
-// that this user may not examine, have none.
+// Of lists what the processes have mapped and their own users have made, and the files that such a file
+// lists (see listed). Processes that have ended, or that this user may not examine, have none.
 func Of(pids ...int) (all []Object, err error) {
 	for _, pid := range pids {
 		maps, err := mapsOf(pid)
@@ -59,7 +59,8 @@ func Of(pids ...int) (all []Object, err error) {
 			}
 		}
 	}
-	return all, nil
+	more, err := listed(all)
+	return append(all, more...), err
 }
 
 // A mapping is one line of /proc/PID/maps that can be shared memory.

@@ -1,6 +1,7 @@
 package shm_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"os"
 	"os/exec"
@@ -115,5 +116,39 @@ func TestNotOwn(t *testing.T) {
 	all, err := shm.Of(os.Getpid())
 	if err != nil || slices.ContainsFunc(all, func(o shm.Object) bool { return o.File == name }) {
 		t.Errorf("Of = %v, %v; want nothing that belongs to user 12345, such as %s", all, err, filepath.Base(name))
+	}
+}
+
+// A file that nobody has mapped belongs to one that lists it, and to no other.
+func TestListed(t *testing.T) {
+	name, memory := mapFile(t)
+	write := func(name string) string {
+		if err := os.WriteFile(name, []byte("kept"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.Remove(name) }) // it may be gone
+		return name
+	}
+	base := name + ".x"
+	list := base + ".7"
+	if err := os.Rename(name, list); err != nil { // its mapping follows
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(list) })
+	in, unaligned, out := write(base+".305419896"), write(base+".286397204"), write(base+".99")
+	other := write(name + ".y.305419896")
+	binary.NativeEndian.PutUint32(memory[16:], 305419896)
+	binary.NativeEndian.PutUint32(memory[33:], 286397204)
+	all, err := shm.Of(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]bool{list: true, in: true, unaligned: false, out: false, other: false} {
+		if got := slices.ContainsFunc(all, func(o shm.Object) bool { return o.File == file }); got != want {
+			t.Errorf("Of has %s: %v, want %v", file, got, want)
+		}
+	}
+	if err := unix.Munmap(memory); err != nil {
+		t.Fatal(err)
 	}
 }

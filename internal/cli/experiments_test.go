@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -42,6 +43,9 @@ func TestBuiltinExperiments(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
 			p := newTestEnv(t)
+			if err := os.Chmod(p.dir, 0o711); err != nil { // not every server runs as root
+				t.Fatal(err)
+			}
 			of := engines
 			if tt.engines != nil {
 				of = tt.engines

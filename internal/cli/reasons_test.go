@@ -132,6 +132,9 @@ func causes() map[string]plantedCause {
 			plant: func(t *testing.T, p *testEnv) []string {
 				needPostgres(t)
 				onDisk(t, p)
+				if err := os.Chmod(p.dir, 0o711); err != nil { // the server does not run as root
+					t.Fatal(err)
+				}
 				return []string{
 					"postgres", "--engine", "native", "--factor", "fsync=off,on", "--primary", "write1.rate", "--param",
 					"parts=write1", "--param", "scale=2", "--param", "write_time=400ms",

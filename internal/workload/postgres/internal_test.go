@@ -274,13 +274,31 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// A directory that the server's user cannot pass is named.
+func TestPassable(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("every process has the user of this test")
+	}
+	open := t.TempDir()
+	closed := filepath.Join(open, "closed")
+	if err := errors.Join(os.Chmod(open, 0o711), os.Chmod(filepath.Dir(open), 0o711), os.Mkdir(closed, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := passable(filepath.Join(open, "run")); err != nil {
+		t.Error(err)
+	}
+	if err := passable(filepath.Join(closed, "run")); err == nil || !strings.Contains(err.Error(), closed+" is closed") {
+		t.Errorf("err = %v", err)
+	}
+}
+
 // The template is a cluster that was stopped cleanly, with tables of the scale, and everybody shares it.
 func TestTemplate(t *testing.T) {
 	images := func(dir string) *image.Library { return image.NewLibrary(dir, image.WithAgent(imagetest.Agent(t))) }
 	w := workload{images}
 	e := localtest.Native(t)
 	task := bench.Task{Client: e, Engine: e, Dir: t.TempDir(), Common: new(bench.Common)}
-	if err := os.Chmod(task.Dir, 0o711); err != nil {
+	if err := errors.Join(os.Chmod(task.Dir, 0o711), os.Chmod(filepath.Dir(task.Dir), 0o711)); err != nil {
 		t.Fatal(err)
 	}
 	p, err := w.programOf(t.Context(), task)

@@ -188,7 +188,7 @@ func TestFailures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	t.Cleanup(func() { _ = taken.Close() }) // nothing was accepted
 	_, port, _ := net.SplitHostPort(taken.Addr().String())
 	before := sharedMemory(t)
 	for name, tt := range map[string]struct {
@@ -349,8 +349,8 @@ func TestFake(t *testing.T) {
 		"another limit": {
 			enginetest.FakeConfig{Applied: func(a *bench.Applied) { a.Limits.CPUs = 1 }}, "asked for",
 		},
-		// Its programs do nothing.
-		"no server": {enginetest.FakeConfig{}, "ended"},
+		// It has no programs but tare's own tasks.
+		"no server": {enginetest.FakeConfig{}, "does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.config.Images = []string{"host:postgres"}

@@ -146,13 +146,32 @@ func (w workload) makeTemplate(ctx context.Context, t bench.Task, p program, sca
 func (b *builder) chooseEngine(ctx context.Context, t bench.Task) error {
 	if b.program.host {
 		b.engine, b.spec = t.Client, bench.Spec{Network: "host"}
-		return nil
+		return passable(b.dir)
 	}
 	t.Spec = bench.Spec{Image: imageOf(t), Runtime: t.Spec.Runtime, Snapshotter: t.Spec.Snapshotter}
 	spec, err := supervise.Reachable(ctx, t, nil)
 	spec.Mounts = []bench.Mount{{Type: "bind", Source: b.dir, Target: b.dir}}
 	b.engine, b.spec = t.Engine, spec
 	return err
+}
+
+// passable returns an error if a plain process without root cannot get to a directory, and names the
+// first one that is closed.
+func passable(dir string) error {
+	if os.Geteuid() != 0 {
+		return nil // it has this user
+	}
+	for at := filepath.Dir(dir); at != "/"; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		if err != nil {
+			return err
+		}
+		if info.Mode().Perm()&0o001 == 0 {
+			return fmt.Errorf("the server does not run as root, and %s is closed to other users: choose another --state, or "+
+				"chmod o+x it", at)
+		}
+	}
+	return nil
 }
 
 // users are those who may make the cluster: initdb needs one whom the image knows. A server needs

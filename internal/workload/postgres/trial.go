@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/kernel/affinity"
@@ -187,6 +188,7 @@ func (t *trial) part(ctx context.Context, p part) error {
 	if err != nil {
 		return err
 	}
+	t.awaitExits(ctx)
 	usage, known := t.Usage(ctx)
 	t.CountNew(ctx) // what was counted until now belongs to nobody
 	client, report, err := t.load(ctx, p)
@@ -288,6 +290,35 @@ func allowedCPUs(pid int) (cpus []int, ok bool) {
 		}
 	}
 	return nil, false
+}
+
+// awaitExits waits until no process that has served a client is left but that of tare's own
+// connection: the server forgets a client a little before the kernel forgets the process, whose counts
+// would be missing at the next reading. If one stays, so do its counts.
+func (t *trial) awaitExits(ctx context.Context) {
+	const within, every = time.Second, 2 * time.Millisecond
+	for end := t.m.Now() + within; t.m.Now() < end && ctx.Err() == nil; time.Sleep(every) {
+		serving := 0
+		for _, pid := range t.processes(ctx) {
+			if servesClient(pid) {
+				serving++
+			}
+		}
+		if serving <= 1 {
+			return
+		}
+	}
+}
+
+// servesClient reports whether a process of the server serves a client, by its title, or has ended and
+// waits to be noticed.
+func servesClient(pid int) bool {
+	p, err := proc.Find("/", pid)
+	if err != nil {
+		return false
+	}
+	args := proc.Args(pid)
+	return p.State == 'Z' || len(args) > 0 && strings.HasPrefix(args[0], "postgres: "+userName+" "+userName+" ")
 }
 
 // processes lists the server's processes.

@@ -37,8 +37,8 @@ func (s *server) explain(err error) error {
 			return fmt.Errorf("%w: %s; the server's log says: %s", err, f.means, line)
 		}
 	}
-	if line := s.log.lastLine(); line != "" && !errors.Is(err, bench.ErrMismatch) {
-		return fmt.Errorf("%w; the server's log ends with: %s", err, line)
+	if line := s.log.lastSevere(); line != "" && !errors.Is(err, bench.ErrMismatch) {
+		return fmt.Errorf("%w; the server's log says: %s", err, line)
 	}
 	return err
 }

@@ -77,7 +77,7 @@ func TestServerLog(t *testing.T) {
 	if err := l.err(); err != nil {
 		t.Errorf("a client that asked too early: %v", err)
 	}
-	if got := l.lastLine(); len(got) != maxLine {
+	if got := l.last[len(l.last)-1]; len(got) != maxLine {
 		t.Errorf("a line of %d bytes was kept, want %d", len(got), maxLine)
 	}
 	for range 3 * keptLines {

@@ -117,14 +117,12 @@ func (l *serverLog) text() string {
 	return strings.Join(append(append([]string(nil), l.severe...), l.last...), "\n")
 }
 
-// lastLine is the last severe line or, without one, the last line.
-func (l *serverLog) lastLine() string {
+// lastSevere is the last line that tells of a failure; empty without one.
+func (l *serverLog) lastSevere() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, lines := range [][]string{l.severe, l.last} {
-		if len(lines) > 0 {
-			return lines[len(lines)-1]
-		}
+	if len(l.severe) == 0 {
+		return ""
 	}
-	return ""
+	return l.severe[len(l.severe)-1]
 }

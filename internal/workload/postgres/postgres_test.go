@@ -68,7 +68,7 @@ func engine(t testing.TB, name string) bench.Engine {
 func measure(t testing.TB, e bench.Engine, spec bench.Spec, n int, options ...string) []bench.Sample {
 	t.Helper()
 	all := map[string]string{
-		"scale": "1", "clients": "2", "time": "150ms", "write_time": "150ms", "warmup": "20ms", "shared_buffers": "64MB",
+		"scale": "1", "clients": "2", "time": "150ms", "write_time": "600ms", "warmup": "20ms", "shared_buffers": "64MB",
 	}
 	for i := 0; i < len(options); i += 2 {
 		all[options[i]] = options[i+1]

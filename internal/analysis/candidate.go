@@ -86,28 +86,32 @@ func adjustFamily(family []*counterCandidate) {
 	}
 }
 
-// place says what a counter counts for: "host", or "inside." for the processes of
-// a container. If a trial has parts, such as "disk", the name of the part stands
-// before "inside.".
+// place says what a counter counts for: "host", "inside." for the processes of a container, or
+// "server." for what a server in one counts by itself. If a trial has parts, such as "disk", the
+// name of the part stands before these.
 func (c *counterCandidate) place() string {
 	name := c.reason.Metric.Name
-	if before, _, ok := strings.Cut(name, inside); ok {
-		return before + inside
+	for _, word := range []string{inside, server} {
+		if strings.HasPrefix(name, word) {
+			return word
+		}
+		if before, _, ok := strings.Cut(name, "."+word); ok {
+			return before + "." + word
+		}
 	}
 	place, _, _ := strings.Cut(name, ".")
 	return place
 }
 
-// inside begins the names of counters of the processes inside.
-const inside = "inside."
+// What stands before the names of counters that are a container's.
+const (
+	inside = "inside." // counted by the kernel for its processes
+	server = "server." // counted by a server in it
+)
 
 // counted names the counted quantity, without its place.
 func (c *counterCandidate) counted() string {
-	_, what, _ := strings.Cut(c.reason.Metric.Name, ".")
-	if _, after, ok := strings.Cut(c.reason.Metric.Name, inside); ok {
-		return after
-	}
-	return what
+	return strings.TrimPrefix(strings.TrimPrefix(c.reason.Metric.Name, c.place()), ".")
 }
 
 // ofContainer reports whether a counter is the container's and not the whole machine's.
@@ -116,8 +120,8 @@ func (c *counterCandidate) ofContainer() bool { return c.place() != "host" }
 // relatesTo reports whether a counter can explain a metric: the counters of one part
 // of a trial do not explain another part.
 func (c *counterCandidate) relatesTo(m bench.Metric) bool {
-	part, _, ok := strings.Cut(c.reason.Metric.Name, "."+inside)
-	return !ok || strings.HasPrefix(m.Name, part+".")
+	part := strings.TrimSuffix(strings.TrimSuffix(c.place(), inside), server)
+	return !strings.HasSuffix(part, ".") || strings.HasPrefix(m.Name, part)
 }
 
 // minLogChange is the smallest change that the interval allows, as the logarithm of a

@@ -79,6 +79,12 @@ func TestReasonsGoWithTheirMetric(t *testing.T) {
 			[]string{"disk.inside.block_limit"},
 		},
 		{
+			"nor what the server counted for another part",
+			map[string]func(int, int) float64{"cpu.server.syncs": counted(1, 40), "disk.server.wal": counted(1, 30)},
+			[]string{"cpu.server.syncs"},
+			[]string{"disk.server.wal"},
+		},
+		{
 			"what differs by less than a tenth, by chance or not at all is none",
 			map[string]func(int, int) float64{
 				"host.forks": counted(1000, 1040), "host.swap_ins": func(int, int) float64 { return 7 },

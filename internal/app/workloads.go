@@ -13,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/workload/lifecycle"
 	"github.com/tare-bench/tare/internal/workload/memory"
 	"github.com/tare-bench/tare/internal/workload/net"
+	"github.com/tare-bench/tare/internal/workload/postgres"
 	"github.com/tare-bench/tare/internal/workload/pull"
 	"github.com/tare-bench/tare/internal/workload/start"
 	"github.com/tare-bench/tare/internal/workload/survey"
@@ -23,7 +24,7 @@ func Workloads() []bench.Workload {
 	images := func(dir string) *image.Library { return image.NewLibrary(dir) }
 	return append(singleWorkloads(),
 		lifecycle.NewThroughput(), density.New(), http.New(images), pull.New(images), start.New(images),
-		surveyWorkload(), ofImages(images))
+		postgres.New(images), surveyWorkload(), ofImages(images))
 }
 
 // singleWorkloads lists the workloads that ask one question each of one container, in the

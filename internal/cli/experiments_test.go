@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -30,10 +31,21 @@ func TestBuiltinExperiments(t *testing.T) {
 		{[]string{"throughput", "--concurrency", "3", "--param", "iterations=2"}, []string{"rate", "errors"}, nil, nil},
 		{[]string{"population", "--factor", "population=3"}, []string{"first_instruction"}, nil, nil},
 		{[]string{"density", "--count", "3", "--param", "idle=200ms"}, []string{"memory", "memory.inside", "containers", "start.last"}, nil, nil},
+		{
+			[]string{
+				"postgres", "--param", "scale=2", "--param", "clients=2", "--param", "time=100ms", "--param", "write_time=100ms",
+				"--param", "warmup=10ms",
+			},
+			[]string{"read1.time.p50", "read.rate", "write1.rate", "write.rate", "postgres.ready"},
+			nil, nil,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
 			p := newTestEnv(t)
+			if err := os.Chmod(p.dir, 0o711); err != nil { // not every server runs as root
+				t.Fatal(err)
+			}
 			of := engines
 			if tt.engines != nil {
 				of = tt.engines

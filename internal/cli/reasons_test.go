@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/image/pack"
 	"github.com/tare-bench/tare/internal/report"
 )
 
@@ -126,6 +127,25 @@ func causes() map[string]plantedCause {
 				return *cell.Low * 0.2 / 4096, why.Value, *cell.High*0.22/4096 + 3000
 			},
 		},
+		"commits that wait for the disk": {
+			engine: "native",
+			plant: func(t *testing.T, p *testEnv) []string {
+				needPostgres(t)
+				onDisk(t, p)
+				if err := os.Chmod(p.dir, 0o711); err != nil { // the server does not run as root
+					t.Fatal(err)
+				}
+				return []string{
+					"postgres", "--engine", "native", "--factor", "fsync=off,on", "--primary", "write1.rate", "--param",
+					"parts=write1", "--param", "scale=2", "--param", "write_time=400ms",
+				}
+			},
+			metric: "write1.rate", reason: "write1.server.syncs",
+			// One for each transaction of one client, and a few of what the server does besides.
+			truth: func(_ report.Document, _ report.Row, why report.Reason) (float64, float64, float64) {
+				return 0.95, why.Value, 1.1
+			},
+		},
 		"a port that a program of the engine passes on": {
 			engine: "docker",
 			plant: func(*testing.T, *testEnv) []string {
@@ -138,6 +158,17 @@ func causes() map[string]plantedCause {
 				return 0.01, why.Value, 10
 			},
 		},
+	}
+}
+
+// needPostgres ends the test if this host has no PostgreSQL.
+func needPostgres(t *testing.T) {
+	t.Helper()
+	if _, err := (pack.Host{}).Pack("postgres"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skipf("install postgresql to test with it: %v", err)
 	}
 }
 

@@ -28,6 +28,7 @@ type plan struct {
 	scale   int64
 	clients int
 	each    bool  // a connection for each transaction
+	stay    bool  // the last connections stay open
 	rate    int64 // transactions per second; 0 = a closed loop
 	warmup  time.Duration
 	time    time.Duration // after the warm-up
@@ -42,6 +43,7 @@ func readPlan(a *load.Args) (plan, error) {
 		scale:   a.Int("scale", 1, 1, MaxScale),
 		clients: int(a.Int("clients", 1, 1, maxClients)),
 		each:    a.Word("connect", "once", "once", "each") == "each",
+		stay:    a.Word("stay", "no", "no", "yes") == "yes",
 		rate:    a.Int("rate", 0, 0, maxRate),
 		warmup:  a.Duration("warmup", 250*time.Millisecond, 0, time.Minute),
 		time:    a.Duration("time", 2*time.Second, 10*time.Millisecond, maxTime),

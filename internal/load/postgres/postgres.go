@@ -24,6 +24,8 @@
 //	seed=1            of the random keys
 //	cpus              one thread on each of these; none = one thread on any CPU
 //	wait=0s           how long to wait for a server that starts
+//	stay=no           yes: connections stay open after the report, until the process ends, so that
+//	                  the server's processes can be counted; not after a sweep
 //	sweep             numbers of clients, such as 1,2,4: each for time, on one server
 //
 // The values of its report (times in seconds):

@@ -58,8 +58,10 @@ func (t *target) observe(p *plan) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer ws.close()
 	r, err := ws.run(p)
+	if err != nil || !p.stay {
+		ws.close() // otherwise the kernel does, when this process ends
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +122,7 @@ func (t *target) sweep(p *plan) (*load.Report, error) {
 	var best *outcome
 	for _, clients := range p.sweep {
 		step := *p
-		step.clients = clients
+		step.clients, step.stay = clients, false
 		o, err := t.observe(&step)
 		if err != nil {
 			return nil, fmt.Errorf("%d clients: %w", clients, err)

@@ -1,0 +1,250 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/affinity"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
+	load "github.com/tare-bench/tare/internal/load/postgres"
+	"github.com/tare-bench/tare/internal/supervise"
+)
+
+// A fixture is what the trials of one cell share.
+type fixture struct {
+	task     bench.Task
+	options  options
+	program  program
+	template *template
+	settings []setting
+	spec     bench.Spec // of the server's container
+	port     uint16
+	socket   string // directory of the Unix socket; empty = clients use TCP
+	sockets  supervise.SocketDir
+
+	client     bench.Engine // makes the clients
+	clientSpec bench.Spec   // without arguments
+	cpus       struct{ client, server []int }
+}
+
+// serverUser runs the server in all cells if tare is root. No system has a user of this number: the
+// server needs none that has a name.
+const serverUser = "54321:54321"
+
+// What a server gets in all cells alike.
+const (
+	openFiles = 4096
+	oomScore  = "0"
+)
+
+// clusterDir is the copy of the cluster inside.
+const clusterDir = bench.DataDir + "/pgdata"
+
+// Socketed implements bench.Socketed.
+func (workload) Socketed() {}
+
+// Setup implements bench.Fixturer.
+func (w workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
+	f, err := w.newFixture(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (w workload) newFixture(ctx context.Context, t bench.Task) (f *fixture, err error) {
+	f = &fixture{task: t, client: t.Client}
+	if f.options, err = parseOptions(t.Params); err != nil {
+		return nil, err
+	}
+	if f.program, err = w.programOf(ctx, t); err != nil {
+		return nil, err
+	}
+	if f.template, err = w.templateOf(ctx, t, f.program, f.options.scale); err != nil {
+		return nil, err
+	}
+	if err := f.place(ctx); err != nil {
+		return nil, errors.Join(err, f.Remove(ctx))
+	}
+	if f.options.pin {
+		f.cpus.client, f.cpus.server = affinity.Apart(f.spec.Limits.CPUSet, runtime.NumCPU())
+	}
+	if f.spec.Reach == bench.ReachPeer {
+		f.client = t.Engine
+		f.clientSpec = bench.Spec{
+			Network: f.spec.Network, Reach: f.spec.Reach, Runtime: f.spec.Runtime, Snapshotter: f.spec.Snapshotter,
+			Security: f.spec.Security,
+		}
+	}
+	f.command()
+	return f, nil
+}
+
+// place chooses the network and the storage of the server.
+func (f *fixture) place(ctx context.Context) (err error) {
+	spec := f.task.Spec
+	spec.Image = imageOf(f.task)
+	spec.Argv = nil
+	if spec.Storage, err = f.storage(ctx, spec); err != nil {
+		return err
+	}
+	f.port = cmp.Or(f.options.port, load.DefaultPort)
+	if spec.Reach == bench.ReachSocket {
+		f.spec = spec
+		f.sockets, err = supervise.NewSocketDir(f.task.Dir, load.SocketPath("", int(f.port)))
+		f.socket = f.sockets.Path
+		f.spec.Mounts = slices.Concat(spec.Mounts, f.sockets.Mounts(f.task.Engine))
+		return err
+	}
+	if f.spec, err = f.onNetwork(ctx, spec); err != nil {
+		return err
+	}
+	if supervise.OwnNetwork(f.spec.Network) {
+		f.spec.Ports = []bench.Port{{Container: f.port, Protocol: "tcp"}}
+	} else if f.options.port == 0 {
+		f.port, err = netpath.FreePort(netip.IPv4Unspecified(), "tcp")
+	}
+	return err
+}
+
+// storage returns where the data lie if the cell does not say: in a volume, or a directory of the host
+// if the engine has no volumes. A plain process has only that.
+func (f *fixture) storage(ctx context.Context, spec bench.Spec) (string, error) {
+	if _, plain := bench.As[bench.DataKeeper](f.task.Engine); plain || spec.Storage != "" {
+		return spec.Storage, nil
+	}
+	var err error
+	for _, spec.Storage = range []string{"volume", "bind"} {
+		if err = f.task.Engine.Prepare(ctx, spec); !errors.Is(err, bench.ErrUnsupported) {
+			break
+		}
+	}
+	return spec.Storage, err
+}
+
+// onNetwork returns spec with a network on which a client can reach the server: if the cell names
+// none, a bridge, or the host's network if the engine has none.
+func (f *fixture) onNetwork(ctx context.Context, spec bench.Spec) (bench.Spec, error) {
+	t := f.task
+	t.Spec = bench.Spec{
+		Image: spec.Image, Network: spec.Network, Limits: spec.Limits, Security: spec.Security, Runtime: spec.Runtime,
+		Snapshotter: spec.Snapshotter,
+	}
+	if _, plain := bench.As[bench.DataKeeper](f.task.Engine); plain {
+		t.Spec.Image = ""
+	}
+	found, err := supervise.Reachable(ctx, t, nil)
+	spec.Network, spec.Reach = found.Network, cmp.Or(found.Reach, spec.Reach)
+	return spec, err
+}
+
+// command decides what the container runs.
+func (f *fixture) command() {
+	at := place{addresses: "127.0.0.1", port: f.port}
+	switch {
+	case f.socket != "":
+		at.addresses, at.socket = "", f.socket
+	case supervise.OwnNetwork(f.spec.Network):
+		at.addresses = "*"
+	}
+	f.settings = serverSettings(f.options, f.template.version, at)
+	l := supervise.Launch{
+		Launch: agent.Launch{
+			Template: f.template.data(), Target: clusterDir, User: serverUser, CPUs: affinity.Format(f.cpus.server),
+			Files: openFiles, OOM: oomScore, Cold: f.options.cold, Wait: true,
+		},
+		Agent: f.template.agent, Program: slices.Concat([]string{f.program.path, "-D", clusterDir}, arguments(f.settings)),
+	}
+	f.spec = l.Spec(f.task.Engine, f.spec)
+}
+
+// Reset implements bench.Fixture: it prepares the containers of the trial, and checks that there is
+// room for the data.
+func (f *fixture) Reset(ctx context.Context) error {
+	if err := f.room(); err != nil {
+		return err
+	}
+	if f.socket != "" {
+		if err := f.sockets.Clear(); err != nil {
+			return err
+		}
+	}
+	if err := f.task.Engine.Prepare(ctx, f.spec); err != nil {
+		return err
+	}
+	return f.client.Prepare(ctx, f.clientSpec)
+}
+
+// Remove implements bench.Fixture.
+func (f *fixture) Remove(context.Context) error {
+	if f.socket == "" {
+		return nil
+	}
+	return f.sockets.Remove()
+}
+
+// reserve is what stays free on the disk, in bytes.
+const reserve = 256 << 20
+
+// room checks that the copy and the WAL of a trial fit, where this host can see the place.
+func (f *fixture) room() error {
+	dir := f.task.Spec.Data
+	if dir == "" {
+		dir = f.task.Dir
+	}
+	if _, plain := bench.As[bench.DataKeeper](f.task.Engine); !plain && f.spec.Storage != "bind" {
+		return nil
+	}
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	free, need := int64(s.Bavail)*s.Bsize, f.template.bytes+f.expectedWAL()+reserve
+	if free < need {
+		return fmt.Errorf("%s has %d MB free, and a trial needs %d MB: choose another directory with data, or a smaller "+
+			"scale", dir, free>>20, need>>20)
+	}
+	return nil
+}
+
+// expectedWAL estimates what the parts that write leave behind, in bytes.
+func (f *fixture) expectedWAL() int64 {
+	const eachSecond = 64 << 20
+	var all int64
+	for _, p := range f.options.parts {
+		if p.writes() {
+			all += int64(p.length().Seconds() * eachSecond)
+		}
+	}
+	return all
+}
+
+// clientOptions are the options of the load of a part.
+func (f *fixture) clientOptions(p part, s *server, seed uint64) map[string]string {
+	options := map[string]string{
+		"user": userName, "database": userName, "password": f.template.password,
+		"script": p.script, "scale": strconv.Itoa(f.options.scale), "clients": strconv.Itoa(p.clients),
+		"connect": f.task.Params["connect"], "warmup": f.task.Params["warmup"], "time": p.time, "rate": p.rate,
+		"stay": "yes", "seed": strconv.FormatUint(seed, 10), "cpus": affinity.Format(f.cpus.client),
+	}
+	if p.sweep != nil {
+		options["sweep"] = strings.Trim(strings.ReplaceAll(fmt.Sprint(p.sweep), " ", ","), "[]")
+	}
+	if f.socket != "" {
+		options["socket"], options["port"] = f.socket, strconv.Itoa(int(f.port))
+	} else {
+		options["address"] = s.at.String()
+	}
+	return options
+}

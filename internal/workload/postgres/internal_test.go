@@ -1,0 +1,340 @@
+package postgres
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/image/imagetest"
+	load "github.com/tare-bench/tare/internal/load/postgres"
+	"github.com/tare-bench/tare/internal/workload/localtest"
+)
+
+func TestSums(t *testing.T) {
+	good := sums{history: 10, deltas: 7, accounts: 7, tellers: 7, branches: 7}
+	with := func(change func(*sums)) sums { s := good; change(&s); return s }
+	for _, tt := range []struct {
+		name     string
+		got      sums
+		onlyTPCB bool
+		want     string
+	}{
+		{"all there", good, true, ""},
+		{"a lost commit", with(func(s *sums) { s.history = 9 }), true, "lost commits"},
+		{"a row too many", with(func(s *sums) { s.history = 11 }), true, "acknowledged only 10"},
+		{"an account", with(func(s *sums) { s.accounts++ }), true, "damaged tables"},
+		{"a branch", with(func(s *sums) { s.branches-- }), true, "damaged tables"},
+		{"branches of other scripts", with(func(s *sums) { s.branches, s.tellers = 0, 0 }), false, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := tt.got.check(10, tt.onlyTPCB)
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("check = %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestCleanlyStopped(t *testing.T) {
+	control := func(state uint32) []byte {
+		b := binary.NativeEndian.AppendUint64(nil, 7_000_000_000_000_000_001)
+		b = binary.NativeEndian.AppendUint32(b, 1300)
+		b = binary.NativeEndian.AppendUint32(b, 202209061)
+		return binary.NativeEndian.AppendUint32(b, state)
+	}
+	if id, err := cleanlyStopped(control(1)); err != nil || id != 7_000_000_000_000_000_001 {
+		t.Errorf("a cluster that was shut down: %d, %v", id, err)
+	}
+	for name, b := range map[string][]byte{"in production": control(6), "too short": control(1)[:19], "empty": nil} {
+		if _, err := cleanlyStopped(b); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// What a server prints while it stands and falls.
+func TestServerLog(t *testing.T) {
+	l := &serverLog{}
+	w := l.writer()
+	for _, part := range []string{
+		"LOG:  starting PostgreSQL\nFATAL:  the database system is star", "ting up\n\n",
+		strings.Repeat("x", 3*maxLine) + "\n",
+	} {
+		if n, err := io.WriteString(w, part); err != nil || n != len(part) {
+			t.Fatal(n, err)
+		}
+	}
+	if err := l.err(); err != nil {
+		t.Errorf("a client that asked too early: %v", err)
+	}
+	if got := l.last[len(l.last)-1]; len(got) != maxLine {
+		t.Errorf("a line of %d bytes was kept, want %d", len(got), maxLine)
+	}
+	for range 3 * keptLines {
+		_, _ = io.WriteString(w, "LOG:  server process (PID 1) was terminated by signal 9: Killed\n")
+	}
+	if err := l.err(); err == nil || !strings.Contains(err.Error(), "signal 9") {
+		t.Errorf("err = %v", err)
+	}
+	if n := strings.Count(l.text(), "\n"); n > 2*keptLines {
+		t.Errorf("%d lines were kept", n)
+	}
+}
+
+// Each failure has a sentence of its own.
+func TestExplain(t *testing.T) {
+	broken := errors.New("EOF")
+	for _, tt := range []struct{ line, want string }{
+		{"tare-agent: launch: copy /a to /tare-data/pgdata: write /tare-data/pgdata/1: no space left on device", "is full"},
+		{"tare-agent: launch: copy /a to /tare-data/pgdata: mkdir: read-only file system", "cannot be written"},
+		{`FATAL:  terminating connection due to unexpected postmaster exit`, "first process of the server"},
+		{`PANIC:  could not write to file "pg_wal/xlogtemp.1": No space left on device`, "is full"},
+		{`LOG:  could not bind IPv4 address "127.0.0.1": Address already in use`, "taken the server's port"},
+		{`FATAL:  data directory "/tare-data/pgdata" has wrong ownership`, "another user"},
+		{`FATAL:  database files are incompatible with server`, "another major version"},
+		{`"root" execution of the PostgreSQL server is not permitted.`, "give root up"},
+		{
+			`ERROR:  could not resize shared memory segment "/PostgreSQL.1" to 8 bytes: No space left on device`,
+			"raise shm",
+		},
+		{`LOG:  server process (PID 77) was terminated by signal 9: Killed`, "raise memory"},
+		{`LOG:  server process (PID 77) was terminated by signal 11: Segmentation fault`, "crashed"},
+		{`FATAL:  unrecognized configuration parameter "work_mum"`, "no such setting"},
+		{`FATAL:  could not create semaphores: No space left on device`, "no semaphores left"},
+	} {
+		s := &server{log: &serverLog{}}
+		_, _ = io.WriteString(s.log.writer(), tt.line+"\n")
+		err := s.explain(broken)
+		if !errors.Is(err, broken) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s:\n%v\nwant %q", tt.line, err, tt.want)
+		}
+	}
+	for code, want := range map[string]string{
+		codeDiskFull: "the disk", codeTooManyConnections: "option set", codeWrongPassword: "another server",
+		codeNoDatabase: "another server", codeOutOfMemory: "raise memory",
+	} {
+		s := &server{log: &serverLog{}}
+		said := &load.ServerError{Severity: "FATAL", Code: code, Message: "no"}
+		if err := s.explain(said); !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", code, err, want)
+		}
+	}
+}
+
+func TestIgnoresSync(t *testing.T) {
+	for mounts, want := range map[string]bool{
+		"overlay rw,relatime,volatile": true, "overlay rw,fsync=volatile": true, "overlay rw,relatime": false,
+		"ext4 rw,volatile": false, "": false,
+	} {
+		if got := ignoresSync([]string{"ext4 rw", mounts}); got != want {
+			t.Errorf("%q: %v, want %v", mounts, got, want)
+		}
+	}
+}
+
+// Cells that were asked for the same must have the same; what differs is named.
+func TestCompare(t *testing.T) {
+	a := attestedOf(bench.Task{Common: new(bench.Common)})
+	for _, tt := range []struct {
+		key  string
+		got  facts
+		want string
+	}{
+		{"one", facts{"version": "15", "CFLAGS": "-O2"}, ""},
+		{"one", facts{"version": "15", "CFLAGS": "-O2"}, ""},
+		{"two", facts{"version": "16"}, ""},
+		{"one", facts{"version": "15", "CFLAGS": "-O3"}, `CFLAGS: "-O3", but "-O2" of runc`},
+		{"one", facts{"version": "15"}, "CFLAGS"},
+		{"one", facts{"version": "15", "CFLAGS": "-O2", "jit": "on"}, "jit"},
+	} {
+		err := a.compare(tt.key, "runc", tt.got)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%v: %v, want %q", tt.got, err, tt.want)
+		}
+		if err != nil && !errors.Is(err, bench.ErrMismatch) {
+			t.Errorf("%v does not wrap bench.ErrMismatch", err)
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	o := options{
+		server: map[string]string{
+			"fsync": "off", "commit": "on", "full_page_writes": "on", "ssl": "no", "shared_buffers": "1GB",
+		},
+		set:      []setting{{"jit", "on"}, {"work_mem", "8MB"}},
+		settings: steady, parts: []part{{clients: 8, sweep: []int{1, 32}}},
+	}
+	got := map[string]string{}
+	for _, s := range serverSettings(o, 150000, place{addresses: "127.0.0.1", port: 4000}) {
+		if _, ok := got[s.name]; ok {
+			t.Errorf("%s is there twice", s.name)
+		}
+		got[s.name] = s.value
+	}
+	want := map[string]string{
+		"fsync": "off", "synchronous_commit": "on", "jit": "on", "work_mem": "8MB", "autovacuum": "off", "ssl": "off",
+		"max_connections": fmt.Sprint(32 + spareConnections), "port": "4000", "shared_buffers": "1GB",
+	}
+	for name, value := range want {
+		if got[name] != value {
+			t.Errorf("%s = %q, want %q", name, got[name], value)
+		}
+	}
+	if _, ok := got["io_method"]; ok {
+		t.Error("version 15 has no io_method")
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for name, tt := range map[string]struct {
+		valid func(string) error
+		good  []string
+		bad   []string
+	}{
+		"parts": {validParts, []string{"read", "read1,write"}, []string{"", "reads", "read,read"}},
+		"sweep": {validSweep, []string{"", "1,64"}, []string{"3", "1,1", "4,2", "x"}},
+		"shared_buffers": {
+			validBuffers, []string{"128kB", "256MB", "4GB"}, []string{"", "1kB", "256MiB", "-1MB", "9999999GB"},
+		},
+		"set": {
+			validSettings,
+			[]string{"", "work_mem=8MB", "a.b=c,jit=on"},
+			[]string{"work_mem", "port=1", "fsync=off", "synchronous_commit=off", "a=b\nc", "X=1", "jit=on,jit=off"},
+		},
+	} {
+		for _, v := range tt.good {
+			if err := tt.valid(v); err != nil {
+				t.Errorf("%s=%s: %v", name, v, err)
+			}
+		}
+		for _, v := range tt.bad {
+			if tt.valid(v) == nil {
+				t.Errorf("%s=%s is accepted", name, v)
+			}
+		}
+	}
+}
+
+func TestCheckParams(t *testing.T) {
+	for name, tt := range map[string]struct {
+		given []string
+		want  string
+	}{
+		"the defaults":          {nil, ""},
+		"a rate without load":   {[]string{"rate", "100"}, "parts=load"},
+		"a script without load": {[]string{"script", scriptTPCB}, "parts=load"},
+		"a rate":                {[]string{"rate", "100", "parts", "load"}, ""},
+		"a rate in a sweep":     {[]string{"rate", "100", "parts", "load", "sweep", "1,2"}, "a rate fixes it"},
+		"a sweep of one client": {[]string{"parts", "read1", "sweep", "1,2"}, "add one of them"},
+		"a sweep":               {[]string{"sweep", "1,2"}, ""},
+	} {
+		params := map[string]string{}
+		for _, p := range (workload{}).Params() {
+			params[p.Name] = p.Default
+			if p.Valid(p.Default) != nil {
+				t.Errorf("the default of %s is not valid", p.Name)
+			}
+		}
+		for i := 0; i < len(tt.given); i += 2 {
+			params[tt.given[i]] = tt.given[i+1]
+		}
+		err := (workload{}).CheckParams(params)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", name, err, tt.want)
+		}
+	}
+}
+
+// Metrics are declared once, and each part has one that decides.
+func TestMetrics(t *testing.T) {
+	seen, primary := map[string]bool{}, []string{}
+	for _, m := range (workload{}).Metrics() {
+		if seen[m.Name] {
+			t.Errorf("%s is declared twice", m.Name)
+		}
+		seen[m.Name] = true
+		if m.Role == bench.Primary {
+			primary = append(primary, m.Name)
+		}
+	}
+	want := []string{"read1.time.p50", "read.rate", "write1.rate", "write.rate", "load.rate"}
+	if diff := cmp.Diff(want, primary); diff != "" {
+		t.Errorf("primary (-want +got):\n%s", diff)
+	}
+}
+
+// A directory that the server's user cannot pass is named.
+func TestPassable(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("every process has the user of this test")
+	}
+	open := t.TempDir()
+	closed := filepath.Join(open, "closed")
+	if err := errors.Join(os.Chmod(open, 0o711), os.Chmod(filepath.Dir(open), 0o711), os.Mkdir(closed, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := passable(filepath.Join(open, "run")); err != nil {
+		t.Error(err)
+	}
+	if err := passable(filepath.Join(closed, "run")); err == nil || !strings.Contains(err.Error(), closed+" is closed") {
+		t.Errorf("err = %v", err)
+	}
+}
+
+// The template is a cluster that was stopped cleanly, with tables of the scale, and everybody shares it.
+func TestTemplate(t *testing.T) {
+	images := func(dir string) *image.Library { return image.NewLibrary(dir, image.WithAgent(imagetest.Agent(t))) }
+	w := workload{images}
+	e := localtest.Native(t)
+	task := bench.Task{Client: e, Engine: e, Dir: t.TempDir(), Common: new(bench.Common)}
+	if err := errors.Join(os.Chmod(task.Dir, 0o711), os.Chmod(filepath.Dir(task.Dir), 0o711)); err != nil {
+		t.Fatal(err)
+	}
+	p, err := w.programOf(t.Context(), task)
+	if err != nil {
+		t.Skip(err)
+	}
+	made, err := w.templateOf(t.Context(), task, p, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := w.templateOf(t.Context(), task, p, 1)
+	if err != nil || again != made {
+		t.Errorf("a second cell has another one: %v", err)
+	}
+	control, err := os.ReadFile(filepath.Join(made.data(), "global", "pg_control"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := cleanlyStopped(control)
+	if err != nil || id != made.id || id == 0 {
+		t.Errorf("identifier %d, want %d; %v", id, made.id, err)
+	}
+	segments, err := filepath.Glob(filepath.Join(made.data(), "pg_wal", "0*"))
+	if err != nil || len(segments) <= readySegments/2 {
+		t.Errorf("%d WAL segments are ready: %v", len(segments), err)
+	}
+	const least, most = 30 << 20, 400 << 20
+	if made.bytes < least || made.bytes > most || made.version < 100000 {
+		t.Errorf("%d bytes of version %d", made.bytes, made.version)
+	}
+	if err := task.Common.Remove(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(task.Dir); err != nil || slices.ContainsFunc(left, func(e os.DirEntry) bool {
+		return strings.HasPrefix(e.Name(), "postgres-")
+	}) {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}

@@ -1,0 +1,105 @@
+// Package postgres is the workload of a PostgreSQL server: each trial starts one in a
+// container, on a fresh copy of one cluster, and puts several loads on it, its parts,
+// one after the other.
+//
+// # What is the same in every cell
+//
+// The cluster is made once for each image and scale: the template. Every trial copies it to
+// the cell's storage, so each begins in the same phase, just after a checkpoint. tare's
+// agent is the first process in every container and as a plain process: it copies the
+// template, gives up root, keeps to the server's CPUs, and executes the server. All
+// settings that matter are given on the server's command line and read back by SQL. What
+// was read is compared between the cells, and a difference that was not asked for
+// fails the trial.
+//
+// # What is believed
+//
+// After loads that write, the tables must hold exactly what was acknowledged. The server's
+// log must tell of no crash and no recovery.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image"
+)
+
+// Name is the name of the workload.
+const Name = "postgres"
+
+// New returns the workload. images returns a library that finds images and keeps its
+// files below dir.
+func New(images func(dir string) *image.Library) bench.Workload { return workload{images} }
+
+type workload struct {
+	images func(dir string) *image.Library
+}
+
+func (workload) Name() string { return Name }
+
+func (workload) Doc() string {
+	return "A PostgreSQL server in the container and clients outside: transactions per second, their times, what the " +
+		"server wrote for them, and whether the tables hold what was committed."
+}
+
+// defaultImage is the host's PostgreSQL, packed.
+const defaultImage = "host:postgres"
+
+// imageOf is the image of a cell.
+func imageOf(t bench.Task) string {
+	if t.Spec.Image == "" || t.Spec.Image == bench.AgentImage {
+		return defaultImage
+	}
+	return t.Spec.Image
+}
+
+// Check implements bench.Workload.
+func (w workload) Check(_ context.Context, t bench.Task) error {
+	refused := func(why string) error { return fmt.Errorf("%w: %s", bench.ErrUnsupported, why) }
+	_, tells := bench.As[bench.Addresser](t.Engine)
+	_, remote := bench.As[bench.Remoter](t.Engine)
+	switch {
+	case len(t.Spec.Argv) > 0:
+		return refused("workload postgres gives the server its arguments: leave argv out, and use option set")
+	case remote:
+		return refused("the cluster is copied from a directory of this host: run tare on that machine")
+	case t.Spec.Network == "none" && t.Spec.Reach != bench.ReachSocket:
+		return refused("network none: the server cannot be reached: use network host, bridge or socket")
+	case t.Spec.Network == "macvlan":
+		return refused("network macvlan: this host cannot reach it to check the server: use bridge")
+	case t.Params["ssl"] == "yes" && t.Spec.Reach == bench.ReachSocket:
+		return refused("ssl: PostgreSQL does not encrypt on a Unix socket: use another network, or ssl=no")
+	case t.Params["ssl"] == "yes" && t.Spec.Reach == bench.ReachPeer:
+		return refused("ssl: the client for TLS runs on this host, but network peer needs one in a container")
+	case t.Spec.Reach != bench.ReachSocket && !tells:
+		return refused(fmt.Sprintf("engine %s does not tell the addresses of its containers", t.Engine.Name()))
+	}
+	if err := w.CheckParams(t.Params); err != nil {
+		return fmt.Errorf("%w: %w", bench.ErrUnsupported, err)
+	}
+	return nil
+}
+
+// CheckParams implements bench.ParamChecker.
+func (workload) CheckParams(params map[string]string) error {
+	o, err := parseOptions(params)
+	if err != nil {
+		return err
+	}
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(o.parts, func(p part) bool { return slices.Contains(names, p.name) })
+	}
+	switch swept := params["sweep"] != ""; {
+	case (o.rate != "0" || o.script != defaultScript) && !has(partLoad):
+		return errors.New("options script and rate are of part load: set parts=load, or leave them out")
+	case swept && o.rate != "0":
+		return errors.New("a sweep looks for what the server can do, and a rate fixes it: leave one of them out")
+	case swept && !has(partRead, partWrite, partLoad):
+		return errors.New("a sweep is of the parts read, write and load: add one of them, or leave sweep out")
+	}
+	return nil
+}

@@ -1,0 +1,367 @@
+package postgres_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/enginetest"
+	"github.com/tare-bench/tare/internal/engine/floor"
+	"github.com/tare-bench/tare/internal/engine/oci"
+	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/image/imagetest"
+	"github.com/tare-bench/tare/internal/workload/localtest"
+	"github.com/tare-bench/tare/internal/workload/postgres"
+	"github.com/tare-bench/tare/internal/workload/workloadtest"
+)
+
+// needServer ends the test if this host has no PostgreSQL.
+func needServer(t testing.TB) {
+	t.Helper()
+	if _, err := imagetest.Library(t).Resolve(t.Context(), "host:postgres"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skipf("install postgresql to test with it: %v", err)
+	}
+}
+
+func workload(t testing.TB) bench.Workload {
+	t.Helper()
+	return postgres.New(func(dir string) *image.Library {
+		return image.NewLibrary(dir, image.WithAgent(imagetest.Agent(t)))
+	})
+}
+
+// engine opens an engine that is to be tested here.
+func engine(t testing.TB, name string) bench.Engine {
+	t.Helper()
+	needServer(t)
+	if name == "native" {
+		return localtest.Native(t)
+	}
+	env := enginetest.NewEnv(t, imagetest.Library(t))
+	var e bench.Engine
+	switch name {
+	case "floor":
+		e = floor.New(floor.Config{Name: name, Run: env.Run, Dir: env.Dir, Images: env.Images})
+	case "runc":
+		e = oci.New(oci.Config{Name: name, Run: env.Run, Dir: env.Dir, Images: env.Images, Binary: name})
+	}
+	enginetest.Use(t, e)
+	return e
+}
+
+// measure runs trials of one cell in a short form.
+func measure(t testing.TB, e bench.Engine, spec bench.Spec, n int, options ...string) []bench.Sample {
+	t.Helper()
+	all := map[string]string{
+		"scale": "1", "clients": "2", "time": "150ms", "write_time": "600ms", "warmup": "20ms", "shared_buffers": "64MB",
+	}
+	for i := 0; i < len(options); i += 2 {
+		all[options[i]] = options[i+1]
+	}
+	w := workload(t)
+	params := map[string]string{}
+	for _, p := range w.Params() {
+		params[p.Name] = p.Default
+	}
+	maps.Copy(params, all)
+	return workloadtest.Trials{
+		Workload: w, Engine: e, Client: localtest.Native(t), Spec: spec, Params: params, N: n,
+	}.Run(t)
+}
+
+// good holds samples to have succeeded in all parts, and to have been applied the same. It returns the
+// values of the last one.
+func good(t *testing.T, samples []bench.Sample) map[string]float64 {
+	t.Helper()
+	for _, s := range samples {
+		if s.Outcome != bench.OK || len(s.Parts) > 0 {
+			t.Fatalf("%s: %s %s; parts %v", s.Outcome, s.Operation, s.Reason, s.Parts)
+		}
+	}
+	last := samples[len(samples)-1]
+	if diff := cmp.Diff(samples[0].Applied, last.Applied); diff != "" {
+		t.Errorf("applied to the last one (-first +last):\n%s", diff)
+	}
+	return workloadtest.Values(workload(t), last)
+}
+
+// above wants values above zero.
+func above(t *testing.T, values map[string]float64, metrics ...string) {
+	t.Helper()
+	for _, name := range metrics {
+		if !(values[name] > 0) {
+			t.Errorf("%s = %v", name, values[name])
+		}
+	}
+}
+
+// Every engine gives every part its values, on every way to the server that it has.
+func TestParts(t *testing.T) {
+	for _, name := range []string{"native", "runc", "floor"} {
+		t.Run(name, func(t *testing.T) {
+			v := good(t, measure(t, engine(t, name), bench.Spec{Network: "host"}, 2, "clients", "1"))
+			for _, part := range []string{"read1", "read", "write1", "write"} {
+				above(t, v, part+".rate", part+".time.p50", part+".transactions", part+".hit_ratio", part+".memory_load",
+					part+".connect.p50", part+".inside.waits", part+".server.switches")
+				if v[part+".failed"] != 0 || v[part+".checkpoints"] != 0 || v[part+".temp_bytes"] != 0 {
+					t.Errorf("%s: %v failed, %v checkpoints, %v bytes of temporary files", part, v[part+".failed"],
+						v[part+".checkpoints"], v[part+".temp_bytes"])
+				}
+			}
+			above(t, v, "postgres.ready", "postgres.copy", "postgres.memory_rest", "write1.server.wal",
+				"write1.server.full_pages", "write1.server.syncs", "write1.stmt.end.p50", "write.stmt.update_branches.p50")
+			if v["read.server.reads"] != 0 {
+				t.Errorf("%v pages were read for each select; they were warm", v["read.server.reads"])
+			}
+		})
+	}
+}
+
+// A Unix socket works where there is no network at all.
+func TestSocket(t *testing.T) {
+	for _, name := range []string{"native", "runc"} {
+		t.Run(name, func(t *testing.T) {
+			samples := measure(t, engine(t, name), bench.Spec{Reach: bench.ReachSocket}, 1, "parts", "read1,write1")
+			above(t, good(t, samples), "read1.rate", "write1.rate")
+			if diff := cmp.Diff([]string{"unix socket"}, samples[0].Applied.Path); diff != "" {
+				t.Errorf("path (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What a setting changes is seen in what the server counts.
+func TestSettingsHaveEffects(t *testing.T) {
+	e := engine(t, "native")
+	counted := func(options ...string) (syncs, pages float64) {
+		v := good(t, measure(t, e, bench.Spec{}, 1, append(options, "parts", "write1")...))
+		return v["write1.server.syncs"], v["write1.server.full_pages"]
+	}
+	if syncs, pages := counted(); syncs < 0.9 || pages <= 0 {
+		t.Errorf("by default: %v syncs and %v full pages", syncs, pages)
+	}
+	if syncs, _ := counted("fsync", "off"); syncs != 0 {
+		t.Errorf("fsync=off: %v syncs", syncs)
+	}
+	if testing.Short() {
+		return
+	}
+	if syncs, _ := counted("commit", "off"); syncs > 0.5 {
+		t.Errorf("commit=off: %v syncs", syncs)
+	}
+	if _, pages := counted("full_page_writes", "off"); pages != 0 {
+		t.Errorf("full_page_writes=off: %v full pages", pages)
+	}
+}
+
+// The other options of the load reach it.
+func TestLoad(t *testing.T) {
+	e := engine(t, "native")
+	v := good(t, measure(t, e, bench.Spec{}, 1, "parts", "load", "script", "simple-update", "rate", "100", "set",
+		"work_mem=8MB,jit=on", "pin", "no", "cache", "cold", "settings", "server"))
+	above(t, v, "load.rate", "load.offered", "load.stmt.insert_history.p50")
+	v = good(t, measure(t, e, bench.Spec{}, 1, "parts", "read", "sweep", "1,2"))
+	above(t, v, "read.rate.c1", "read.rate.c2", "read.time.p50.c2", "read.knee")
+	v = good(t, measure(t, e, bench.Spec{}, 1, "parts", "read1", "connect", "each"))
+	above(t, v, "read1.rate", "read1.connect.p50")
+}
+
+// A failure is told in words that say what to do, and leaves nothing behind.
+func TestFailures(t *testing.T) {
+	e := engine(t, "native")
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() }) // nothing was accepted
+	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	before := sharedMemory(t)
+	for name, tt := range map[string]struct {
+		options []string
+		want    string
+	}{
+		"an unknown setting": {[]string{"set", "work_mum=8MB"}, "no such setting: see option set"},
+		"a wrong value":      {[]string{"set", "work_mem=much"}, "refuses a setting: see option set"},
+		"a taken port":       {[]string{"port", port}, "choose another with option port"},
+	} {
+		if testing.Short() && name == "a wrong value" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			s := measure(t, e, bench.Spec{}, 1, append(tt.options, "parts", "read1")...)[0]
+			if s.Outcome != bench.Failed || !strings.Contains(s.Reason, tt.want) {
+				t.Errorf("%s: %s\nwant %q", s.Outcome, s.Reason, tt.want)
+			}
+		})
+	}
+	if diff := cmp.Diff(before, sharedMemory(t)); diff != "" {
+		t.Errorf("shared memory (-before +after):\n%s", diff)
+	}
+}
+
+// A file system without room is seen before the trial begins.
+func TestNoRoom(t *testing.T) {
+	e := engine(t, "native")
+	small := t.TempDir()
+	if err := unix.Mount("tmpfs", small, "tmpfs", 0, "size=64m"); err != nil {
+		t.Skipf("a small disk needs the right to mount one: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(small, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	s := measure(t, e, bench.Spec{Data: small}, 1, "parts", "write1")[0]
+	if s.Outcome != bench.Failed || !strings.Contains(s.Reason, "MB free, and a trial needs") {
+		t.Errorf("%s: %s", s.Outcome, s.Reason)
+	}
+}
+
+// A process of the server that is killed ends its part with the cause, and the earlier parts keep
+// their values. A killed server leaves nothing on the host.
+func TestKilled(t *testing.T) {
+	for name, tt := range map[string]struct {
+		victim func(pid int) bool
+		want   string
+	}{
+		"a process that serves a client": {servesClient, "signal 9"},
+		"the server":                     {isPostmaster, "first process of the server"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := engine(t, "native")
+			before := sharedMemory(t)
+			done := make(chan error, 1)
+			go func() { done <- killWhen(tt.victim, 30*time.Second) }()
+			s := measure(t, e, bench.Spec{}, 1, "parts", "load,read1", "time", "3s", "script", "tpcb-like")[0]
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			if s.Outcome != bench.Failed || !strings.Contains(s.Reason, tt.want) {
+				t.Errorf("%s: %s\nwant %q", s.Outcome, s.Reason, tt.want)
+			}
+			if diff := cmp.Diff(before, sharedMemory(t)); diff != "" {
+				t.Errorf("shared memory (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// killWhen kills the first process that is a victim.
+func killWhen(victim func(pid int) bool, within time.Duration) error {
+	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		dirs, err := filepath.Glob("/proc/[0-9]*")
+		if err != nil {
+			return err
+		}
+		for _, dir := range dirs {
+			pid, err := strconv.Atoi(filepath.Base(dir))
+			if err == nil && victim(pid) {
+				time.Sleep(300 * time.Millisecond) // it is at work by then
+				return unix.Kill(pid, unix.SIGKILL)
+			}
+		}
+	}
+	return errors.New("no process to be killed was seen")
+}
+
+// servesClient reports whether a process of the server serves a client that is at work.
+func servesClient(pid int) bool { return ours(pid) && isBusy(pid) }
+
+// isPostmaster reports whether a process is the server itself, with a client that is at work.
+func isPostmaster(pid int) bool {
+	if !ours(pid) || !strings.Contains(cmdline(pid), "-D") || !strings.Contains(cmdline(pid), "/pgdata") {
+		return false
+	}
+	for _, child := range children(pid) {
+		if n, err := strconv.Atoi(child); err == nil && isBusy(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// ours reports whether a process works in a cluster of a trial.
+func ours(pid int) bool {
+	at, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+	return err == nil && filepath.Base(at) == "pgdata"
+}
+
+// isBusy reports whether a process of the server executes a statement that writes.
+func isBusy(pid int) bool {
+	words := []string{"INSERT", "UPDATE", "COMMIT", "BEGIN", "idle in transaction"}
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(cmdline(pid), word) })
+}
+
+func cmdline(pid int) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return strings.ReplaceAll(string(text), "\x00", " ")
+}
+
+func children(pid int) []string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	return strings.Fields(string(text))
+}
+
+// sharedMemory lists what servers have left on this host.
+func sharedMemory(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("/dev/shm/PostgreSQL.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := os.ReadFile("/proc/sysvipc/shm")
+	if err != nil {
+		return files
+	}
+	for line := range strings.Lines(string(table)) {
+		if fields := strings.Fields(line); len(fields) > 4 {
+			files = append(files, strings.Join(fields[:4], " "))
+		}
+	}
+	return files
+}
+
+// An engine that fails or lies fails the trial, and nothing is left.
+func TestFake(t *testing.T) {
+	needServer(t)
+	broken := errors.New("it is broken")
+	for name, tt := range map[string]struct {
+		config enginetest.FakeConfig
+		want   string
+	}{
+		"create fails": {enginetest.FakeConfig{Faults: []enginetest.Fault{{Op: enginetest.OpCreate, Err: broken}}}, "broken"},
+		"start fails":  {enginetest.FakeConfig{Faults: []enginetest.Fault{{Op: enginetest.OpStart, Err: broken}}}, "broken"},
+		"another limit": {
+			enginetest.FakeConfig{Applied: func(a *bench.Applied) { a.Limits.CPUs = 1 }}, "asked for",
+		},
+		// It has no programs but tare's own tasks.
+		"no server": {enginetest.FakeConfig{}, "does not exist"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.config.Images = []string{"host:postgres"}
+			e := enginetest.NewFake(tt.config)
+			s := measure(t, e, bench.Spec{Reach: bench.ReachSocket}, 1)[0]
+			if s.Outcome != bench.Failed || !strings.Contains(s.Reason, tt.want) {
+				t.Errorf("%s: %s\nwant %q", s.Outcome, s.Reason, tt.want)
+			}
+			if n := e.Live(); n != 0 {
+				t.Errorf("%d containers are left", n)
+			}
+		})
+	}
+}

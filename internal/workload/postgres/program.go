@@ -1,0 +1,85 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/supervise"
+)
+
+// A program is the server of an image.
+type program struct {
+	path   string // inside
+	digest string // of the file, "sha256:…"
+	image  string // digest of the image
+	host   bool   // it is a program of this host
+}
+
+// bin is the directory of the server's programs.
+func (p program) bin() string { return path.Dir(p.path) }
+
+// programOf finds the server in the image of a cell.
+func (w workload) programOf(ctx context.Context, t bench.Task) (program, error) {
+	ref := imageOf(t)
+	img, err := w.images(t.Dir).ResolveIn(ctx, t.Engine, ref)
+	if err != nil {
+		return program{}, err
+	}
+	p := program{image: img.Digest()}
+	file := ""
+	if set := img.Packed(); set != nil {
+		p.path, p.host, file = set.Program, true, set.Program
+	} else if p.path, file, err = findServer(ctx, img); err != nil {
+		return program{}, err
+	}
+	if path.Base(p.path) != "postgres" {
+		return program{}, fmt.Errorf("%w: image %s runs %s, which is not postgres", bench.ErrUnsupported, ref, p.path)
+	}
+	p.digest, err = supervise.FileDigest(file)
+	return p, err
+}
+
+// serverDirs are where images have PostgreSQL if it is not in their PATH.
+func serverDirs() []string {
+	return []string{"/usr/local/bin", "/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin", "/usr/bin"}
+}
+
+// findServer returns the server's path in an image, and its file on this host.
+func findServer(ctx context.Context, img *image.Image) (inside, file string, err error) {
+	root, err := img.Rootfs(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	dirs := serverDirs()
+	for _, one := range img.Env() {
+		if list, ok := strings.CutPrefix(one, "PATH="); ok {
+			dirs = slices.Concat(strings.Split(list, ":"), dirs)
+		}
+	}
+	for _, dir := range dirs {
+		if !path.IsAbs(dir) {
+			continue
+		}
+		found, err := filepath.Glob(filepath.Join(root, path.Clean(dir), "postgres"))
+		if err != nil {
+			return "", "", err
+		}
+		for _, file := range slices.Backward(found) { // the newest version, if there are several
+			info, err := os.Lstat(file)
+			if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+				continue
+			}
+			return strings.TrimPrefix(file, root), file, err
+		}
+	}
+	return "", "", fmt.Errorf("%w: image %s has no program postgres", bench.ErrUnsupported, img.Ref())
+}

@@ -1,0 +1,118 @@
+package postgres
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/supervise"
+)
+
+// A partResult is what one part gave.
+type partResult struct {
+	part    part
+	report  *load.Report
+	counted counts // by the server
+	inside  *supervise.Counts
+	cpu     time.Duration // of the server
+	memory  int64         // of the server, in bytes
+}
+
+// record reports the values of a part.
+func (t *trial) record(r partResult) {
+	to := partRecorder{t.m, r.part.name}
+	declared := declaredOf(r.part.name)
+	for _, name := range slices.Sorted(maps.Keys(r.report.Values)) {
+		if declared[name] {
+			to.Record(name, r.report.Values[name])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.report.Distributions)) {
+		to.Distribution(name, string(r.report.Distributions[name]))
+	}
+	for name, value := range r.values() {
+		if declared[name] {
+			to.Record(name, value)
+		}
+	}
+	inside := insideRecorder{partRecorder: to, counts: map[string]float64{}}
+	supervise.Record(inside, r.inside)
+	all := r.report.Values["committed"] + r.report.Values[failed]
+	waits, ok1 := inside.counts[supervise.Inside+"waits"]
+	preemptions, ok2 := inside.counts[supervise.Inside+"preemptions"]
+	if ok1 && ok2 && all > 0 && waits+preemptions > 0 {
+		to.Record(switchesEach, (waits+preemptions)/all)
+	}
+	t.notePart(r)
+}
+
+// values computes what the server counted, most of it per transaction. Those of the warm-up count on
+// both sides.
+func (r partResult) values() map[string]float64 {
+	all := map[string]float64{
+		checkpoints: r.counted["checkpoints"], deadlocks: r.counted["deadlocks"], tempBytes: r.counted["temp"],
+	}
+	if r.memory > 0 {
+		all[memoryLoad] = float64(r.memory)
+	}
+	if pages := r.counted["hit"] + r.counted["read"]; pages > 0 {
+		all[hitRatio] = r.counted["hit"] / pages
+	}
+	n := r.report.Values["committed"] + r.report.Values[failed]
+	if n <= 0 {
+		return all
+	}
+	if r.cpu > 0 {
+		all[cpuEach] = r.cpu.Seconds() / n
+	}
+	all[readsEach] = r.counted["read"] / n
+	for metric, count := range map[string]string{walEach: "wal", pagesEach: "pages", syncsEach: "syncs"} {
+		if value, ok := r.counted[count]; ok {
+			all[metric] = value / n
+		}
+	}
+	if ms, ok := r.counted["sync_ms"]; ok {
+		all[syncEach] = ms / 1000 / n
+	}
+	return all
+}
+
+// declaredOf are the metrics of a part, without its name.
+func declaredOf(name string) map[string]bool {
+	all := map[string]bool{}
+	for _, m := range partMetrics(name) {
+		all[strings.TrimPrefix(m.Name, name+".")] = true
+	}
+	return all
+}
+
+// A partRecorder records the metrics of a part.
+type partRecorder struct {
+	bench.Recorder
+	part string
+}
+
+// Record implements bench.Recorder.
+func (p partRecorder) Record(metric string, value float64) {
+	p.Recorder.Record(p.part+"."+metric, value)
+}
+
+// Distribution implements bench.Recorder.
+func (p partRecorder) Distribution(metric, hdr string) {
+	p.Recorder.Distribution(p.part+"."+metric, hdr)
+}
+
+// An insideRecorder also keeps what it records.
+type insideRecorder struct {
+	partRecorder
+	counts map[string]float64
+}
+
+// Record implements bench.Recorder.
+func (i insideRecorder) Record(metric string, value float64) {
+	i.counts[metric] = value
+	i.partRecorder.Record(metric, value)
+}

@@ -1,0 +1,382 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/tare-bench/tare/internal/agent"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
+	"github.com/tare-bench/tare/internal/supervise"
+)
+
+// A template is a cluster with tables that was stopped cleanly. Trials copy it.
+type template struct {
+	dir      string // everything that belongs to it
+	agent    string // the agent's file
+	bytes    int64  // of the cluster
+	version  int    // as server_version_num has it, without the minor one
+	id       uint64 // the system identifier
+	password string
+}
+
+// data is the directory of the cluster.
+func (p *template) data() string { return filepath.Join(p.dir, "data") }
+
+// Remove removes its files. It is for bench.Common.
+func (p *template) Remove(context.Context) error { return os.RemoveAll(p.dir) }
+
+// The files in the cluster's directory that tare makes.
+const (
+	certificateFile = "tare.crt"
+	keyFile         = "tare.key"
+)
+
+// templates are those of a run. Cells share one if they have the same image and scale. One that
+// cannot be made is tried once.
+type templates struct {
+	mu  sync.Mutex
+	all map[templateKey]madeTemplate
+}
+
+type templateKey struct {
+	image string // digest
+	scale int
+}
+
+type madeTemplate struct {
+	template *template
+	err      error
+}
+
+// Remove removes all of them. It is for bench.Common.
+func (s *templates) Remove(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for key, made := range s.all {
+		if made.template != nil {
+			errs = append(errs, made.template.Remove(ctx))
+		}
+		delete(s.all, key)
+	}
+	return errors.Join(errs...)
+}
+
+// templateOf returns the template of a cell, which it makes if no cell has needed it before.
+func (w workload) templateOf(ctx context.Context, t bench.Task, p program, scale int) (*template, error) {
+	// Making the list cannot fail.
+	s, _ := bench.GetCommon(t.Common, "postgres templates", func() (*templates, error) {
+		return &templates{all: map[templateKey]madeTemplate{}}, nil
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := templateKey{p.image, scale}
+	if made, ok := s.all[key]; ok {
+		return made.template, made.err
+	}
+	made, err := w.makeTemplate(ctx, t, p, scale)
+	if err != nil {
+		err = fmt.Errorf("make the cluster: %w", err)
+	}
+	if ctx.Err() == nil {
+		s.all[key] = madeTemplate{made, err}
+	}
+	return made, err
+}
+
+// A builder makes one template.
+type builder struct {
+	*template
+	program program
+	engine  bench.Engine
+	spec    bench.Spec // of its containers
+	user    string     // UID:GID who makes the cluster
+	clock   supervise.SetupClock
+}
+
+func (w workload) makeTemplate(ctx context.Context, t bench.Task, p program, scale int) (made *template, err error) {
+	b := &builder{template: &template{password: rand.Text()}, program: p}
+	if b.dir, err = os.MkdirTemp(t.Dir, "postgres-"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		err = errors.Join(err, b.clock.Err())
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(b.dir))
+		}
+	}()
+	if os.Geteuid() == 0 { // the cluster gets another owner
+		if err := os.Chmod(b.dir, 0o777|fs.ModeSticky); err != nil {
+			return nil, err
+		}
+	}
+	if b.agent, err = w.images(t.Dir).WriteAgent(b.dir); err != nil {
+		return nil, err
+	}
+	if err := b.chooseEngine(ctx, t); err != nil {
+		return nil, err
+	}
+	for _, step := range []func(context.Context) error{
+		b.initialize, b.configure,
+		func(ctx context.Context) error { return b.fill(ctx, scale) },
+		func(context.Context) error { return b.finish() },
+	} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return b.template, nil
+}
+
+// chooseEngine has the cluster made by a plain process if the server is this host's, and otherwise
+// by the engine of the cell.
+func (b *builder) chooseEngine(ctx context.Context, t bench.Task) error {
+	if b.program.host {
+		b.engine, b.spec = t.Client, bench.Spec{Network: "host"}
+		return passable(b.dir)
+	}
+	t.Spec = bench.Spec{Image: imageOf(t), Runtime: t.Spec.Runtime, Snapshotter: t.Spec.Snapshotter}
+	spec, err := supervise.Reachable(ctx, t, nil)
+	spec.Mounts = []bench.Mount{{Type: "bind", Source: b.dir, Target: b.dir}}
+	b.engine, b.spec = t.Engine, spec
+	return err
+}
+
+// passable returns an error if a plain process without root cannot get to a directory, and names the
+// first one that is closed.
+func passable(dir string) error {
+	if os.Geteuid() != 0 {
+		return nil // it has this user
+	}
+	for at := filepath.Dir(dir); at != "/"; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		if err != nil {
+			return err
+		}
+		if info.Mode().Perm()&0o001 == 0 {
+			return fmt.Errorf("the server does not run as root, and %s is closed to other users: choose another --state, or "+
+				"chmod o+x it", at)
+		}
+	}
+	return nil
+}
+
+// users are those who may make the cluster: initdb needs one whom the image knows. A server needs
+// none.
+func (b *builder) users() []string {
+	var all []string
+	if b.program.host {
+		if u, err := user.Lookup("postgres"); err == nil {
+			all = append(all, u.Uid+":"+u.Gid)
+		}
+	}
+	// Of Debian's and Alpine's images, of Red Hat's packages, and nobody.
+	return append(all, "999:999", "70:70", "26:26", "65534:65534")
+}
+
+// initialize runs initdb.
+func (b *builder) initialize(ctx context.Context) (err error) {
+	secret := filepath.Join(b.dir, "password")
+	if err := errors.Join(os.WriteFile(secret, []byte(b.password+"\n"), 0o600), os.Chmod(secret, 0o644)); err != nil {
+		return err
+	}
+	for _, b.user = range b.users() {
+		if err = b.initializeAs(ctx, secret); err == nil || !strings.Contains(err.Error(), "look up effective user") {
+			break
+		}
+	}
+	return errors.Join(err, os.Remove(secret))
+}
+
+func (b *builder) initializeAs(ctx context.Context, secret string) error {
+	p, err := b.start(ctx, "initdb", nil, filepath.Join(b.program.bin(), "initdb"), "--pgdata="+b.data(), "--no-sync",
+		"--locale=C", "--encoding=UTF8", "--username="+userName, "--auth=md5", "--pwfile="+secret)
+	if err != nil {
+		return err
+	}
+	defer b.clock.Cleanup(p.Remove)
+	_, err = p.Output(ctx)
+	return err
+}
+
+// start starts a program as the cluster's user.
+func (b *builder) start(
+	ctx context.Context, role string, log *serverLog, argv ...string,
+) (*supervise.Process, error) {
+	l := supervise.Launch{Launch: agent.Launch{User: b.user}, Agent: b.agent, Program: argv}
+	spec := l.Spec(b.engine, b.spec)
+	if err := b.engine.Prepare(ctx, spec); err != nil {
+		return nil, err
+	}
+	if log == nil {
+		return supervise.Start(ctx, b.engine, spec, &b.clock, role)
+	}
+	return supervise.StartListening(ctx, b.engine, spec, &b.clock, role, log.writer)
+}
+
+// configure writes what belongs into the cluster's directory.
+func (b *builder) configure(context.Context) error {
+	version, err := os.ReadFile(filepath.Join(b.data(), "PG_VERSION"))
+	if err != nil {
+		return fmt.Errorf("%w: tare cannot read what the image's initdb has made: run it as root", err)
+	}
+	major, err := strconv.Atoi(strings.TrimSpace(string(version)))
+	if err != nil {
+		return fmt.Errorf("%w: PostgreSQL %.20q: tare needs version 10 or later", bench.ErrUnsupported, version)
+	}
+	b.version = major * 10_000
+	cert, key, err := certify()
+	if err != nil {
+		return err
+	}
+	for name, text := range map[string]string{
+		certificateFile: cert, keyFile: key, "pg_hba.conf": "local all all md5\nhost all all all md5\n",
+	} {
+		if err := os.WriteFile(filepath.Join(b.data(), name), []byte(text), 0o600); err != nil {
+			return err
+		}
+		if err := b.give(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// give gives a file to the cluster's user.
+func (b *builder) give(name string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	owner, group, err := parseUser(b.user)
+	if err != nil {
+		return err
+	}
+	return os.Chown(filepath.Join(b.data(), name), owner, group)
+}
+
+func parseUser(s string) (uid, gid int, err error) {
+	u, g, _ := strings.Cut(s, ":")
+	uid, err1 := strconv.Atoi(u)
+	gid, err2 := strconv.Atoi(g)
+	return uid, gid, errors.Join(err1, err2)
+}
+
+// readySegments is how many WAL segments of 16 MiB are there for later use when a trial begins: a
+// new one is written twice.
+const readySegments = 8
+
+// fill makes the tables, as pgbench -i does.
+func (b *builder) fill(ctx context.Context, scale int) (err error) {
+	port, own := uint16(5432), supervise.OwnNetwork(b.spec.Network)
+	addresses := "*"
+	if !own {
+		addresses = "127.0.0.1"
+		if port, err = netpath.FreePort(netip.IPv4Unspecified(), "tcp"); err != nil {
+			return err
+		}
+	} else {
+		b.spec.Ports = []bench.Port{{Container: port, Protocol: "tcp"}}
+	}
+	argv := slices.Concat([]string{b.program.path, "-D", b.data()}, arguments([]setting{
+		{"listen_addresses", addresses},
+		{"port", strconv.Itoa(int(port))},
+		{"unix_socket_directories", ""},
+		{"log_destination", "stderr"},
+		{"logging_collector", "off"},
+		{"lc_messages", "C"},
+		{"fsync", "off"},
+		{"full_page_writes", "off"},
+		{"synchronous_commit", "off"},
+		{"wal_level", "minimal"},
+		{"max_wal_senders", "0"},
+		{"autovacuum", "off"},
+		{"checkpoint_timeout", "1d"},
+		{"max_wal_size", "8GB"},
+		{"min_wal_size", strconv.Itoa(16*(readySegments+1)) + "MB"},
+		{"shared_buffers", "256MB"},
+		{"maintenance_work_mem", "256MB"},
+		{"huge_pages", "off"},
+	}))
+	log := &serverLog{}
+	p, err := b.start(ctx, "server", log, argv...)
+	if err != nil {
+		return err
+	}
+	s := &server{Process: p, engine: b.engine, log: log, clock: &b.clock, port: port, password: b.password}
+	defer b.clock.Cleanup(s.end)
+	err = s.while(ctx, func(ctx context.Context) error {
+		if err := s.ready(ctx); err != nil {
+			return err
+		}
+		return s.populate(ctx, scale)
+	})
+	if err == nil {
+		err = s.stop(ctx)
+	}
+	return s.explain(err)
+}
+
+// finish checks that the cluster was stopped cleanly, and lets every user read it if this is root:
+// the launcher in a container may be the root of a user namespace.
+func (b *builder) finish() error {
+	control, err := os.ReadFile(filepath.Join(b.data(), "global", "pg_control"))
+	if err != nil {
+		return err
+	}
+	if b.id, err = cleanlyStopped(control); err != nil {
+		return err
+	}
+	for _, name := range []string{"postmaster.pid", "postmaster.opts"} {
+		if err := os.Remove(filepath.Join(b.data(), name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	forAll := fs.FileMode(0)
+	if os.Geteuid() == 0 {
+		forAll = 0o055
+	}
+	return filepath.WalkDir(b.data(), func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() {
+			return os.Chmod(name, 0o700|forAll)
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		b.bytes += info.Size()
+		return os.Chmod(name, 0o600|forAll&0o044)
+	})
+}
+
+// cleanlyStopped reads the system identifier from a control file, whose first fields are the same in
+// all versions: the identifier, the versions of the file and of the catalog, and the state. It is in
+// this machine's byte order.
+func cleanlyStopped(control []byte) (id uint64, err error) {
+	const (
+		state    = 16 // offset
+		shutDown = 1
+	)
+	if len(control) < state+4 {
+		return 0, fmt.Errorf("the control file of the cluster has %d bytes", len(control))
+	}
+	if now := binary.NativeEndian.Uint32(control[state:]); now != shutDown {
+		return 0, fmt.Errorf("the cluster was not shut down: its state is %d, want %d", now, shutDown)
+	}
+	return binary.NativeEndian.Uint64(control), nil
+}

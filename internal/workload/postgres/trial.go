@@ -1,0 +1,357 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/affinity"
+	"github.com/tare-bench/tare/internal/kernel/proc"
+	"github.com/tare-bench/tare/internal/load"
+	pgload "github.com/tare-bench/tare/internal/load/postgres"
+	"github.com/tare-bench/tare/internal/load/postgrestls"
+	"github.com/tare-bench/tare/internal/supervise"
+)
+
+// Run implements bench.Workload.
+func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
+	f, ok := t.Fixture.(*fixture)
+	if !ok {
+		return errors.New("the workload was not set up")
+	}
+	return f.trial(ctx, m)
+}
+
+// A trial is one server with its parts.
+type trial struct {
+	*fixture
+	*server
+	m         bench.Meter
+	applied   bench.Applied
+	noted     []string
+	committed int64 // transactions that wrote and were acknowledged
+	unsure    bool  // it is unknown how many were
+	failure   error // why the server is of no use any more
+}
+
+func (f *fixture) trial(ctx context.Context, m bench.Meter) error {
+	log := &serverLog{}
+	p, err := supervise.StartListening(ctx, f.task.Engine, f.spec, m, "server", log.writer)
+	if err != nil {
+		return err
+	}
+	s := &server{
+		Process: p, engine: f.task.Engine, log: log, clock: m, port: f.port, socket: f.socket,
+		password: f.template.password,
+	}
+	if f.options.tls {
+		s.tls = postgrestls.Client
+	}
+	defer m.Cleanup(s.end)
+	t := &trial{fixture: f, server: s, m: m}
+	if err := s.while(ctx, t.run); err != nil {
+		return s.explain(err)
+	}
+	if t.failure == nil {
+		if err := s.stop(ctx); err != nil {
+			return s.explain(err)
+		}
+	}
+	t.noteApplied()
+	return m.Applied(f.spec, t.applied)
+}
+
+// run does everything while the server runs.
+func (t *trial) run(ctx context.Context) error {
+	if err := t.begin(ctx); err != nil {
+		return err
+	}
+	var failed []bench.PartOutcome
+	var why error // the first failure
+	for _, p := range t.options.parts {
+		err := t.failure
+		if err == nil {
+			err = t.part(ctx, p)
+		}
+		if err == nil {
+			continue
+		}
+		if ended := hasEnded(ctx); ended != nil {
+			t.failure, err = ended, ended
+		} else if ctx.Err() != nil || errors.Is(err, bench.ErrMismatch) {
+			return err
+		}
+		if why == nil {
+			why = fmt.Errorf("part %s: %w", p.name, err)
+		}
+		reason := bench.Reason(t.explain(err).Error())
+		failed = append(failed, bench.PartOutcome{Part: p.name, Workload: Name, Outcome: bench.Failed, Reason: reason})
+	}
+	if len(failed) == len(t.options.parts) {
+		return why
+	}
+	if err := t.believe(ctx); err != nil {
+		return err
+	}
+	for _, p := range failed {
+		t.m.Part(p)
+	}
+	return nil
+}
+
+// begin starts the server proper, waits until it answers, and reads back what it is.
+func (t *trial) begin(ctx context.Context) error {
+	prepared, err := t.Prepared(ctx)
+	if err != nil {
+		return err
+	}
+	if prepared.UID == 0 {
+		return fmt.Errorf("%w: the server would run as root, which it refuses", bench.ErrMismatch)
+	}
+	if prepared.Bytes != t.template.bytes {
+		return fmt.Errorf("%w: the copy of the cluster has %d bytes, the template %d", bench.ErrMismatch, prepared.Bytes,
+			t.template.bytes)
+	}
+	t.m.Record(copyTime, (prepared.Synced - prepared.Began).Seconds())
+	executed, err := t.Execute(ctx, t.m)
+	if err != nil {
+		return err
+	}
+	if err := t.ready(ctx); err != nil {
+		return err
+	}
+	t.m.Record(Ready, (t.m.Now() - executed).Seconds())
+	if err := t.readPath(ctx); err != nil {
+		return err
+	}
+	if err := t.AttestProgram(ctx, t.program.digest); err != nil {
+		return err
+	}
+	if err := t.attestServer(ctx, t.server); err != nil {
+		return err
+	}
+	if !t.options.cold {
+		if err := t.warm(ctx); err != nil {
+			return err
+		}
+	}
+	if err := t.alone(ctx); err != nil { // what the warm-up has left would count
+		return err
+	}
+	if rest, ok := t.Usage(ctx); ok {
+		t.m.Record(memoryRest, float64(rest.PSS))
+	}
+	t.applied = t.Applied(ctx, t.m)
+	return t.attestProcess(t.applied.Process)
+}
+
+func (t *trial) readPath(ctx context.Context) error {
+	if t.fixture.socket != "" {
+		return t.ReadSocketPath(ctx, t.m, pgload.SocketPath(t.fixture.socket, int(t.fixture.port)))
+	}
+	return t.ReadPath(ctx, t.m, t.fixture.port)
+}
+
+// warm reads all accounts in the order of their index, which leaves both in shared buffers. A scan of
+// the table would not: it uses a small ring of buffers. It has a connection of its own, since what
+// the server counts for it belongs to no part.
+func (t *trial) warm(ctx context.Context) (err error) {
+	c, err := pgload.Dial(ctx, t.config())
+	if err != nil {
+		return fmt.Errorf("warm up: %w", err)
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	for _, query := range []string{
+		"SET enable_seqscan = off", "SET enable_bitmapscan = off", "SET max_parallel_workers_per_gather = 0",
+		"SELECT sum(abalance) FROM (SELECT abalance FROM pgbench_accounts WHERE aid > 0 ORDER BY aid) AS all_accounts",
+		"SELECT count(*) FROM pgbench_tellers WHERE tid > 0", "SELECT count(*) FROM pgbench_branches WHERE bid > 0",
+	} {
+		if err := c.Exec(ctx, query); err != nil {
+			return fmt.Errorf("warm up: %w", err)
+		}
+	}
+	return nil
+}
+
+// part runs one part and records what it gave. What it recorded counts only if it succeeded.
+func (t *trial) part(ctx context.Context, p part) error {
+	if err := t.alone(ctx); err != nil {
+		return err
+	}
+	before, err := t.count(ctx, t.template.version)
+	if err != nil {
+		return err
+	}
+	t.awaitExits(ctx)
+	usage, known := t.Usage(ctx)
+	t.CountNew(ctx) // what was counted until now belongs to nobody
+	client, report, err := t.load(ctx, p)
+	if err != nil {
+		t.unsure = t.unsure || p.writes()
+		t.failure = t.log.errSoon(ctx)
+		return err
+	}
+	committed := report.Values["committed"]
+	if p.writes() {
+		t.committed += int64(committed)
+	}
+	r := partResult{part: p, report: report, inside: t.CountNew(ctx)}
+	if after, still := t.Usage(ctx); known && still {
+		r.cpu, r.memory = after.CPU-usage.CPU, after.PSS
+	}
+	err = t.attestCPUs(ctx)
+	t.m.Cleanup(client.Remove)
+	if err == nil {
+		err = t.alone(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	after, err := t.count(ctx, t.template.version)
+	if err != nil {
+		return err
+	}
+	r.counted = after.since(before)
+	if t.failure = t.log.err(); t.failure != nil {
+		return t.failure
+	}
+	if commits := r.counted["commits"]; commits < committed {
+		return fmt.Errorf("the server counts %.0f commits, but acknowledged %.0f transactions", commits, committed)
+	}
+	t.record(r)
+	return nil
+}
+
+// load runs the clients of a part. They stay connected until the client is removed.
+func (t *trial) load(ctx context.Context, p part) (*supervise.Process, *load.Report, error) {
+	spec, options := t.clientSpec, t.clientOptions(p, t.server, rand.Uint64()>>2)
+	var err error
+	if spec.Argv, err = t.clientProgram(options); err != nil {
+		return nil, nil, err
+	}
+	client, err := supervise.Start(ctx, t.client, spec, t.m, "client")
+	if err != nil {
+		return nil, nil, err
+	}
+	reports, err := client.Reports(ctx, 1)
+	if err != nil {
+		t.m.Cleanup(client.Remove)
+		return nil, nil, err
+	}
+	return client, reports[0], nil
+}
+
+// clientProgram returns the argv of the clients: the agent or, for TLS, tare itself.
+func (t *trial) clientProgram(options map[string]string) ([]string, error) {
+	if !t.options.tls {
+		return supervise.Loads(nil, supervise.LoadOf(pgload.Name, options)), nil
+	}
+	options["tls"] = "yes"
+	file, err := os.Executable()
+	return append([]string{file, "agent", "load"}, supervise.LoadOf(postgrestls.Name, options)...), err
+}
+
+// attestCPUs checks that the server's processes run where they should, those that serve clients
+// too.
+func (t *trial) attestCPUs(ctx context.Context) error {
+	if len(t.cpus.server) == 0 {
+		return nil
+	}
+	for _, pid := range t.processes(ctx) {
+		cpus, ok := allowedCPUs(pid)
+		if ok && !isSubset(cpus, t.cpus.server) {
+			return fmt.Errorf("%w: CPUs of process %d of the server: asked for %s, got %s", bench.ErrMismatch, pid,
+				affinity.Format(t.cpus.server), affinity.Format(cpus))
+		}
+	}
+	return nil
+}
+
+func isSubset(some, of []int) bool {
+	return !slices.ContainsFunc(some, func(one int) bool { return !slices.Contains(of, one) })
+}
+
+// allowedCPUs reads on which CPUs a process may run; false if it has ended.
+func allowedCPUs(pid int) (cpus []int, ok bool) {
+	text, err := proc.ReadFile(fmt.Sprintf("/proc/%d/status", pid), 64<<10)
+	if err != nil {
+		return nil, false
+	}
+	for line := range strings.Lines(string(text)) {
+		if list, is := strings.CutPrefix(line, "Cpus_allowed_list:"); is {
+			cpus, err = affinity.Parse(strings.TrimSpace(list))
+			return cpus, err == nil
+		}
+	}
+	return nil, false
+}
+
+// awaitExits waits until no process that has served a client is left but that of tare's own
+// connection: the server forgets a client a little before the kernel forgets the process, whose counts
+// would be missing at the next reading. If one stays, so do its counts.
+func (t *trial) awaitExits(ctx context.Context) {
+	const within, every = time.Second, 2 * time.Millisecond
+	for end := t.m.Now() + within; t.m.Now() < end && ctx.Err() == nil; time.Sleep(every) {
+		serving := 0
+		for _, pid := range t.processes(ctx) {
+			if servesClient(pid) {
+				serving++
+			}
+		}
+		if serving <= 1 {
+			return
+		}
+	}
+}
+
+// servesClient reports whether a process of the server serves a client, by its title, or has ended and
+// waits to be noticed.
+func servesClient(pid int) bool {
+	p, err := proc.Find("/", pid)
+	if err != nil {
+		return false
+	}
+	args := proc.Args(pid)
+	return p.State == 'Z' || len(args) > 0 && strings.HasPrefix(args[0], "postgres: "+userName+" "+userName+" ")
+}
+
+// processes lists the server's processes.
+func (t *trial) processes(ctx context.Context) []int {
+	o, ok := bench.As[bench.ProcessReporter](t.engine)
+	if !ok {
+		return nil
+	}
+	first, err := o.Pid(ctx, t.Container())
+	if err != nil {
+		return nil
+	}
+	all, err := proc.Descendants("/", first)
+	if err != nil {
+		return nil
+	}
+	return all
+}
+
+// believe checks that the tables hold what was acknowledged, and that the log tells of no failure.
+func (t *trial) believe(ctx context.Context) error {
+	if t.failure != nil {
+		return nil // the parts that failed say so, and those before it wrote nothing that can be read
+	}
+	if t.options.writes() && !t.unsure {
+		got, err := t.sums(ctx)
+		if err != nil {
+			return err
+		}
+		onlyTPCB := !slices.ContainsFunc(t.options.parts, func(p part) bool { return p.script == scriptSimple })
+		if err := got.check(t.committed, onlyTPCB); err != nil {
+			return err
+		}
+	}
+	return t.log.err()
+}

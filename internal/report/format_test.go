@@ -55,7 +55,8 @@ func TestFieldsAreDocumented(t *testing.T) {
 		Differences: make([]report.Difference, 1), Spectra: make([]report.Spectrum, 1), Curves: make([]report.Curve, 1),
 	}
 	for section, v := range map[string]any{
-		"The report": d, "A run": d.Runs[0], "A group": d.Groups[0], "A metric": report.Metric{},
+		"The report": d, "A run": d.Runs[0], "A plan": report.Plan{},
+		"What was applied": report.Applied{}, "A group": d.Groups[0], "A metric": report.Metric{},
 		"A condition": report.Condition{},
 		"A row":       report.Row{InRun: &report.InRun{}, Finding: &report.Finding{}}, "A finding": report.Finding{},
 		"Trust": report.Trust{}, "A step": report.Step{}, "A row in its runs": report.InRun{},

@@ -63,15 +63,17 @@ type Result struct {
 	Trials       Trials        // by outcome
 	Wall         time.Duration // from the first to the last trial, without the time between interruption and resumption
 
-	Metrics   []MetricResult  // the primary ones, then the details, each in the run's order
-	Reasons   []Reason        // by cell, the clearest first
-	Failures  []Failure       // by cell
-	DataPaths []DataPath      // by cell, without cells that have neither data nor a client
-	Spectra   []Spectrum      // percentiles of single operations, by metric and condition
-	Curves    []Curve         // single operations one after the other, by metric and condition
-	Levels    []Level         // of cells that took turns
-	Warnings  []bench.Warning // those of the header first
-	Trust     Trust
+	Metrics   []MetricResult // the primary ones, then the details, each in the run's order
+	Reasons   []Reason       // by cell, the clearest first
+	Failures  []Failure      // by cell
+	DataPaths []DataPath     // by cell, without cells that have neither data nor a client
+	// Applied is, by cell of the plan, what the engine applied in its first successful trial; nil without one.
+	Applied  []*bench.Applied
+	Spectra  []Spectrum      // percentiles of single operations, by metric and condition
+	Levels   []Level         // of cells that took turns
+	Curves   []Curve         // single operations one after the other, by metric and condition
+	Warnings []bench.Warning // those of the header first
+	Trust    Trust
 }
 
 // Incomplete reports whether the run was never finished.
@@ -85,17 +87,22 @@ type DataPath struct {
 	Data string   // the storage under DataDir; empty without one
 }
 
-// dataPaths finds the way of each cell. A control has that of its baseline, so it is
-// left out.
-func dataPaths(run *bench.Run) []DataPath {
+// firstApplied finds what was applied to each cell.
+func firstApplied(run *bench.Run) []*bench.Applied {
 	found := make([]*bench.Applied, len(run.Header.Plan.Cells))
 	for i := range run.Samples {
 		if s := &run.Samples[i]; s.Outcome == bench.OK && found[s.Trial.Cell] == nil {
 			found[s.Trial.Cell] = s.Applied
 		}
 	}
+	return found
+}
+
+// dataPaths finds the way of each cell. A control has that of its baseline, so it is
+// left out.
+func dataPaths(run *bench.Run, applied []*bench.Applied) []DataPath {
 	var all []DataPath
-	for cell, a := range found {
+	for cell, a := range applied {
 		if a != nil && !run.Header.Plan.Cells[cell].Control && (len(a.Path) > 0 || a.Data != "") {
 			all = append(all, DataPath{cell, a.Path, a.Data})
 		}
@@ -285,6 +292,7 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 	}
 	work := t.measure(opt)
 	adjust(work)
+	applied := firstApplied(run)
 	r := &Result{
 		Header:      &t.run.Header,
 		Resumptions: run.Resumptions,
@@ -296,7 +304,8 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 		Trials:      t.trials,
 		Wall:        wall(run),
 		Failures:    t.failures(),
-		DataPaths:   dataPaths(run),
+		DataPaths:   dataPaths(run, applied),
+		Applied:     applied,
 		Levels:      Levels(run),
 
 		BlockNumbers: t.blocks,

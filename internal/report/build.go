@@ -30,7 +30,7 @@ func New(r *analysis.Result, short Short) *Document {
 		Report: Version, Kind: OneRun, Unit: "trial",
 		Runs:    []Run{newRun(r.Header, r.End)},
 		Metrics: []Metric{}, Reasons: []Reason{}, Failed: []Failure{}, Warned: []Warning{}, DataPaths: []DataPath{},
-		Spectra: newSpectra(r), Curves: newCurves(r),
+		Settings: newSettings(cells, r.Applied), Spectra: newSpectra(r), Curves: newCurves(r),
 	}
 	run := &d.Runs[0]
 	run.BlockNumbers = append(run.BlockNumbers, r.BlockNumbers...)
@@ -91,6 +91,7 @@ func newRun(h *bench.Header, end *bench.End) Run {
 		Workload: h.Plan.Workload, BlockNumbers: []int{},
 		Seed: h.Plan.Seed, Precision: h.Plan.Precision, Margins: h.Plan.Margins, Stopped: stoppedIncomplete,
 		Host: h.Host, Engines: h.Engines, Labels: h.Plan.Labels, Programs: programs(h.Plan.Cells),
+		Plan: newPlan(h),
 	}
 	if r.Engines == nil {
 		r.Engines = []bench.EngineInfo{}
@@ -190,7 +191,7 @@ func NewComparison(c *analysis.Contrast, short Short) *Document {
 	d := &Document{
 		Report: Version, Kind: Comparison, Unit: "run",
 		Metrics: []Metric{}, Reasons: []Reason{}, Failed: []Failure{}, Warned: []Warning{}, DataPaths: []DataPath{},
-		Differences: []Difference{}, Spectra: []Spectrum{}, Curves: []Curve{},
+		Settings: []Applied{}, Differences: []Difference{}, Spectra: []Spectrum{}, Curves: []Curve{},
 	}
 	for _, g := range c.Groups {
 		group := Group{Name: g.Name}

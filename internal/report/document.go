@@ -41,6 +41,7 @@ type Document struct {
 	// how cells were reached and what their data lay on; those without either left out
 	DataPaths   []DataPath   `json:"ways"`
 	Levels      []Level      `json:"levels,omitempty"` // where the noise of cells that took turns comes from
+	Settings    []Applied    `json:"applied"`          // what the engines applied; empty in a comparison
 	Warned      []Warning    `json:"warnings"`         // what the reader must know
 	Differences []Difference `json:"differences"`      // what is not the same in all runs of a comparison
 	Spectra     []Spectrum   `json:"spectra"`          // percentiles of single operations
@@ -79,6 +80,7 @@ type Run struct {
 	// of the host that measured in every cell, in place of what is built in: "fio" or, of a part, "disk fio"
 	Programs []string        `json:"programs"`
 	Overhead *bench.Overhead `json:"overhead"` // of tare itself; null where the run is incomplete
+	Plan     Plan            `json:"plan"`
 }
 
 // Trials counts trials by outcome.
@@ -241,6 +243,14 @@ type Explained struct {
 	Correlation float64 `json:"together"` // rank correlation over blocks, −1 to 1
 }
 
+// Applied is what the engine applied to the containers of one cell, read back in its first
+// successful trial.
+type Applied struct {
+	Cell      string        `json:"cell"`
+	Condition string        `json:"condition"`
+	Applied   bench.Applied `json:"applied"` // as in the record format
+}
+
 // A DataPath is how a cell was reached and what its data lay on, read back from the kernel.
 type DataPath struct {
 	Cell      string   `json:"cell"`
@@ -291,6 +301,8 @@ type View struct {
 	Failures     []Line
 	DataPaths    []Line
 	Levels       []Line
+	Applied      []Line // what the engines applied
+	Plan         []Line // what was fixed before the first trial
 	Absent       []Line // cells that their engine cannot do, and why
 	Written      []Line // on the run, by people
 	Notes        []Note

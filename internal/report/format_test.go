@@ -58,7 +58,8 @@ func TestFieldsAreDocumented(t *testing.T) {
 		Levels: make([]report.Level, 1),
 	}
 	for section, v := range map[string]any{
-		"The report": d, "A run": d.Runs[0], "A group": d.Groups[0], "A metric": report.Metric{},
+		"The report": d, "A run": d.Runs[0], "A plan": report.Plan{},
+		"What was applied": report.Applied{}, "A group": d.Groups[0], "A metric": report.Metric{},
 		"A condition": report.Condition{},
 		"A row":       report.Row{InRun: &report.InRun{}, Finding: &report.Finding{}}, "A finding": report.Finding{},
 		"Trust": report.Trust{}, "A step": report.Step{}, "A row in its runs": report.InRun{},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/analysis/analysistest"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/report"
 )
 
@@ -52,6 +54,10 @@ func states() []state {
 		{name: "no-baseline", runs: single(noBaseline)},
 		{name: "shapes", runs: single(shapes)},
 		{name: "away", runs: single(away)},
+		{name: "grid", runs: single(grid)},
+		{name: "scaling", runs: single(scaling)},
+		{name: "percentiles", runs: single(percentiles)},
+		{name: "curves", runs: single(curves)},
 		{name: "survey", runs: single(survey)},
 		{name: "survey-folded", runs: single(folded)},
 		{name: "machine", runs: single(machine)},
@@ -161,6 +167,125 @@ func away() *bench.Run {
 	run.Header.Engines = []bench.EngineInfo{
 		{Name: "native", Driver: "remote", Away: there},
 		{Name: "docker", Driver: "remote", Version: "27.1", Away: there},
+	}
+	return run
+}
+
+// grid has two conditions with numbers as levels: storage that suffers from clients, the more the
+// larger the data are, and one cell of which nothing can be told there.
+func grid() *bench.Run {
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 71, Blocks: 14, Cells: []analysistest.Cell{{Name: "native"}, {Name: "volume"}, {Name: "layer"}},
+		Grid: []bench.Factor{
+			{Name: "scale", Levels: []string{"1", "10", "100"}, Condition: true},
+			{Name: "clients", Levels: []string{"1", "4", "16", "64"}, Condition: true},
+		},
+		Metrics: []bench.Metric{
+			{Name: "rate", Title: "transactions per second", Unit: "1/s", Better: bench.Higher, Role: bench.Primary, Scale: bench.Ratio, Doc: "How many ended, by the time that it took."},
+			{Name: "latency.p99", Title: "latency, p99", Unit: "s", Better: bench.Lower, Role: bench.Primary, Scale: bench.Ratio, Doc: "From sent to answered."},
+		},
+		Noise: func(r *rand.Rand) float64 { return 0.02 * r.NormFloat64() },
+	})
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		c := &run.Header.Plan.Cells[s.Trial.Cell]
+		scale, clients := levelOf(c, "scale"), levelOf(c, "clients")
+		s.Values[0] *= 900 * clients / (1 + clients/24) / (1 + math.Log10(scale)/4)
+		s.Values[1] *= 1.4e-3 * (1 + clients/12)
+		switch c.Name {
+		case "volume":
+			s.Values[0] *= 0.985
+		case "layer":
+			slower := 1 + 0.04*math.Log2(clients)*math.Log10(10*scale)
+			s.Values[0] /= slower
+			s.Values[1] *= slower
+			if clients == 16 {
+				s.Values[0] *= 1 + 0.3*math.Sin(float64(i))
+			}
+		}
+	}
+	return run
+}
+
+// levelOf is a level of a cell as a number.
+func levelOf(c *bench.Cell, key string) float64 {
+	for _, l := range c.Levels {
+		if v, err := strconv.ParseFloat(l.Value, 64); err == nil && l.Key == key {
+			return v
+		}
+	}
+	return math.NaN()
+}
+
+// scaling has one condition with sizes as levels, and names that are long and begin alike.
+func scaling() *bench.Run {
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 72, Blocks: 14, Cells: []analysistest.Cell{
+			{Name: "docker network=host"},
+			{Name: "docker network=bridge", Factor: 1.04},
+			{Name: "docker network=published", Factor: 1.05},
+			{Name: "podman network=published", Factor: 1.6},
+		},
+		Grid:    []bench.Factor{{Name: "size", Levels: []string{"512B", "4KiB", "64KiB", "1MiB", "16MiB"}, Condition: true}},
+		Metrics: analysistest.Lifecycle()[:1],
+	})
+	factors := map[string]float64{"size=512B": 1, "size=4KiB": 1.1, "size=64KiB": 2, "size=1MiB": 9, "size=16MiB": 120}
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		s.Values[0] *= factors[run.Header.Plan.Cells[s.Trial.Cell].Condition]
+	}
+	return run
+}
+
+// percentiles has histograms of single requests, of cells that differ in their tails.
+func percentiles() *bench.Run {
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 75, Blocks: 20, Cells: []analysistest.Cell{{Name: "native"}, {Name: "docker host"}, {Name: "docker published", Factor: 1.15}},
+		Metrics: []bench.Metric{
+			{Name: "latency.p99", Title: "time, p99", Unit: "s", Better: bench.Lower, Role: bench.Primary, Scale: bench.Ratio, Doc: "From sent to answered."},
+		},
+	})
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		random := rand.New(rand.NewPCG(uint64(i), 7))
+		h := load.NewHistogram()
+		for range 20_000 {
+			v := 180e-6 * s.Values[0] * math.Exp(0.25*random.NormFloat64())
+			if s.Trial.Cell == 2 && random.IntN(400) == 0 {
+				v *= 12
+			}
+			h.Add(time.Duration(v * 1e9))
+		}
+		s.Values[0] = h.Percentile(0.99)
+		d, err := h.Distribution()
+		if err != nil {
+			panic(err) // histograms that were made here can be written
+		}
+		s.Distributions = []bench.Distribution{{Metric: "latency", HDR: string(d)}}
+	}
+	return run
+}
+
+// curves has a series for each trial: memory that grows with the containers, and how long each took.
+func curves() *bench.Run {
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 74, Blocks: 12, Cells: []analysistest.Cell{{Name: "runc"}, {Name: "crun", Factor: 0.6}, {Name: "docker", Factor: 5}},
+		Metrics: []bench.Metric{
+			{Name: "memory", Title: "memory of each container", Unit: "B", Better: bench.Lower, Role: bench.Primary, Scale: bench.Ratio, Doc: "Memory of the host by containers."},
+			{Name: "start", Title: "start", Unit: "s", Better: bench.Lower, Role: bench.Detail, Scale: bench.Ratio, Doc: "From one event to another."},
+		},
+	})
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		random := rand.New(rand.NewPCG(uint64(i), 8))
+		memory, start := bench.Series{Metric: "memory"}, bench.Series{Metric: "start"}
+		for n := range 64 {
+			memory.Values = append(memory.Values, s.Values[0]*float64(2<<20)*float64(n+1)*(1+0.02*random.NormFloat64()))
+			start.Values = append(start.Values, s.Values[1]*8*(1+float64(n)/90)*math.Exp(0.1*random.NormFloat64()))
+		}
+		s.Values[0] *= 2 << 20
+		s.Values[1] *= 8
+		s.Series = []bench.Series{memory, start}
 	}
 	return run
 }

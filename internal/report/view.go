@@ -25,6 +25,7 @@ func (d *Document) sayRun(r *analysis.Result) {
 	d.sayReasons()
 	d.writeDataPaths()
 	d.sayLevels()
+	d.View.Applied, d.View.Plan = appliedLines(d.Settings), planLines(run)
 	d.sayFailures()
 	d.Written = writtenLines(run)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -18,8 +20,10 @@ type Shape struct {
 	Warmup     int      // blocks
 	Cells      []Cell   // the first is the baseline
 	Conditions []string // such as "clients=8"; none = no condition
-	NoControl  bool
-	Metrics    []bench.Metric // nil = Lifecycle()
+	// Grid are conditions with levels of their own, every combination of them, in place of Conditions.
+	Grid      []bench.Factor
+	NoControl bool
+	Metrics   []bench.Metric // nil = Lifecycle()
 
 	// Noise draws the logarithm of the factor by which a trial's value is off;
 	// nil = normal with a standard deviation of 3 %.
@@ -172,7 +176,7 @@ func factors(s Shape) []bench.Factor {
 	for _, c := range s.Cells {
 		f.Levels = append(f.Levels, c.Name)
 	}
-	out := []bench.Factor{f}
+	out := append([]bench.Factor{f}, s.Grid...)
 	if len(s.Conditions) > 0 {
 		out = append(out, bench.Factor{Name: "clients", Levels: s.Conditions, Condition: true})
 	}
@@ -187,17 +191,43 @@ func engines(s Shape) []bench.EngineInfo {
 	return out
 }
 
-func cells(s Shape) []bench.Cell {
-	conditions := s.Conditions
-	if len(conditions) == 0 {
-		conditions = []string{""}
+// conditions lists them, each with its levels.
+func conditions(s Shape) (names []string, levels [][]bench.Label) {
+	if len(s.Grid) == 0 {
+		names = append(names, s.Conditions...)
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		return names, make([][]bench.Label, len(names))
 	}
+	levels = [][]bench.Label{nil}
+	for _, f := range s.Grid {
+		var longer [][]bench.Label
+		for _, before := range levels {
+			for _, l := range f.Levels {
+				longer = append(longer, append(slices.Clone(before), bench.Label{Key: f.Name, Value: l}))
+			}
+		}
+		levels = longer
+	}
+	for _, all := range levels {
+		var parts []string
+		for _, l := range all {
+			parts = append(parts, l.Key+"="+l.Value)
+		}
+		names = append(names, strings.Join(parts, ","))
+	}
+	return names, levels
+}
+
+func cells(s Shape) []bench.Cell {
 	var out []bench.Cell
-	for _, condition := range conditions {
+	names, levels := conditions(s)
+	for k, condition := range names {
 		for i, c := range s.Cells {
 			out = append(out, bench.Cell{
 				Name: c.Name, Condition: condition, Engine: c.Name, Baseline: i == 0,
-				Levels: []bench.Label{{Key: "engine", Value: c.Name}},
+				Levels: append([]bench.Label{{Key: "engine", Value: c.Name}}, levels[k]...),
 			})
 		}
 		if !s.NoControl {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tare-bench/tare/internal/text/unit"
 )
@@ -58,7 +59,11 @@ func valueAxis(values []float64, u string, lo, hi float64, wanted int) axis {
 	a := axis{lo: lo, hi: hi, log: low > 0 && high/low > wideRange}
 	if a.log {
 		a.from, a.to = low/1.2, high*1.2
-		for _, v := range logTicks(a.from, a.to, wanted) {
+		steps := logTicks
+		if binary(u) {
+			steps = binaryLogTicks
+		}
+		for _, v := range steps(a.from, a.to, wanted) {
 			a.ticks = append(a.ticks, tick{v, unit.Format(v, u)})
 		}
 		return a
@@ -69,6 +74,9 @@ func valueAxis(values []float64, u string, lo, hi float64, wanted int) axis {
 	}
 	a.from, a.to = low-margin, high+margin
 	all := linearTicks(a.from, a.to, wanted)
+	if binary(u) {
+		all = binaryTicks(a.from, a.to, wanted)
+	}
 	scale := unit.Scale(u, append([]float64{high}, all...)...)
 	for _, v := range all {
 		a.ticks = append(a.ticks, tick{v, scale.Format(v)})
@@ -85,6 +93,34 @@ func linearTicks(from, to float64, wanted int) (all []float64) {
 			v = 0
 		}
 		all = append(all, v)
+	}
+	return all
+}
+
+// binary reports whether a unit has prefixes that are powers of 1024.
+func binary(u string) bool { return u == unit.Bytes || u == unit.BytesPerSecond }
+
+// binaryTicks are round numbers of the unit that the larger end has with its prefix, such as MiB.
+func binaryTicks(from, to float64, wanted int) []float64 {
+	scale := 1.0
+	for math.Abs(to) >= 1024*scale {
+		scale *= 1024
+	}
+	all := linearTicks(from/scale, to/scale, wanted)
+	for i := range all {
+		all[i] *= scale
+	}
+	return all
+}
+
+// binaryLogTicks are powers of two, as far apart as there is room for.
+func binaryLogTicks(from, to float64, wanted int) (all []float64) {
+	low, high := int(math.Ceil(math.Log2(from))), int(math.Floor(math.Log2(to)))
+	every := max(1, (high-low)/max(wanted, 1))
+	for e := low; e <= high; e++ {
+		if e%every == 0 {
+			all = append(all, math.Pow(2, float64(e)))
+		}
 	}
 	return all
 }
@@ -136,7 +172,7 @@ func changeAxis(values []float64, lo, hi float64) axis {
 	spread := max(math.Log(high/low)*0.06, 0.002)
 	a := axis{from: low * math.Exp(-spread), to: high * math.Exp(spread), lo: lo, hi: hi, log: true}
 	if a.to <= 2 && a.from >= 0.5 {
-		for _, v := range linearTicks(a.from-1, a.to-1, 4) {
+		for _, v := range linearTicks(a.from-1, a.to-1, 5) {
 			a.ticks = append(a.ticks, tick{1 + v, percent(v)})
 		}
 		return a
@@ -170,19 +206,27 @@ func (c *canvas) horizontal(a *axis, top, bottom float64) {
 		grid.WriteString("M" + px(a.at(t.at)) + " " + px(top) + "V" + px(bottom))
 	}
 	c.grid(grid.String())
+	ended := math.Inf(-1) // where the last text did
 	for _, t := range a.ticks {
-		x := a.at(t.at)
-		where := middle
+		x, long := a.at(t.at), textWidth(t.text)
+		where, start := middle, x-long/2
 		switch {
 		case x < a.lo+18:
-			where = left
+			where, start = left, x
 		case x > a.hi-18:
-			where = right
+			where, start = right, x-long
+		}
+		if start < ended+4 {
+			continue // its line in the grid says enough
 		}
 		c.text(x, bottom+12, where, muted, small, t.text)
+		ended = start + long
 	}
 	c.line(a.lo, bottom, a.hi, bottom, frame, 1)
 }
+
+// textWidth is about how wide a small text is.
+func textWidth(s string) float64 { return 0.58 * small * float64(utf8.RuneCountInString(s)) }
 
 // vertical draws an axis at the left of a panel, and its grid.
 func (c *canvas) vertical(a *axis, from, to float64) {

@@ -11,7 +11,7 @@ import (
 
 const (
 	driftHeight = 120
-	leftSpace   = 54 // for the numbers of a vertical axis
+	leftSpace   = 62 // for the numbers of a vertical axis
 )
 
 // drift shows, under each condition, values in order of execution: a panel for the baseline,
@@ -77,8 +77,8 @@ func driftPanel(m *report.Metric, c *report.Condition, r *report.Row) Panel {
 
 // running is the median of five values around each.
 func running(x, y *axis, values []float64) (line []point) {
-	const around = 2
-	step := len(values)/maxPoints + 1
+	const around, most = 2, 100 // a line needs fewer points than there are values
+	step := len(values)/most + 1
 	for i := around; i < len(values)-around; i += step {
 		var near []float64
 		for _, v := range values[i-around : i+around+1] {

@@ -3,6 +3,7 @@ package figure
 import (
 	"math"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
@@ -15,6 +16,7 @@ const (
 	rowHeight = 46 // a label, and the values below it
 	topSpace  = 30 // the panel's title
 	axisSpace = 22
+	lineRoom  = 50 // characters of a line
 )
 
 // estimation shows, under each condition, every value of every cell and, beside it, what it
@@ -28,7 +30,7 @@ func estimation(m *report.Metric) (all []Figure) {
 		}
 		f := Figure{
 			Name: named(m.Name, c.Condition), Kind: Estimation, Metric: m.Name, Title: under(m.Title, c.Condition), Finding: finding(m, c),
-			Thinned: len(rows) < len(c.Rows) || slices.ContainsFunc(rows, func(r *report.Row) bool { return len(r.Values) > maxPoints }),
+			Thinned: leftOut(c, rows) || slices.ContainsFunc(rows, func(r *report.Row) bool { return len(r.Values) > maxPoints }),
 		}
 		f.Panels = append(f.Panels, valuesPanel(m, c, rows))
 		if p, ok := changesPanel(m, c, rows); ok {
@@ -60,6 +62,17 @@ func shownRows(c *report.Condition) (rows []*report.Row) {
 	}
 	slices.SortStableFunc(rows, func(a, b *report.Row) int { return compare(size(b), size(a)) })
 	return rows[:MaxCells]
+}
+
+// leftOut reports whether rows with values are not among those that are shown.
+func leftOut(c *report.Condition, shown []*report.Row) bool {
+	n := 0
+	for _, r := range c.Rows {
+		if r.N > 0 {
+			n++
+		}
+	}
+	return len(shown) < n
 }
 
 func compare(a, b float64) int {
@@ -209,8 +222,9 @@ func changesPanel(m *report.Metric, c *report.Condition, rows []*report.Row) (Pa
 	b.line(x.at(nothing(effects[0])), topSpace-8, x.at(nothing(effects[0])), height-axisSpace, none, 1)
 	for i, l := range lines {
 		y := float64(topSpace + i*rowHeight)
-		b.text(margin, y+10, left, words, normal, shorten(l.name, 20))
-		b.text(width-margin, y+10, right, l.color, normal, shorten(l.text, 34))
+		text := shorten(l.text, 34)
+		b.text(margin, y+10, left, words, normal, shorten(l.name, max(20, lineRoom-utf8.RuneCountInString(text))))
+		b.text(width-margin, y+10, right, l.color, normal, text)
 		b.strip(&x, y+26, l.effect.Changes)
 		b.effect(&x, y+26, l.effect, l.color)
 	}

@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -111,17 +112,13 @@ type levelPoint struct {
 	row  *report.Row
 }
 
-// levelsPanel draws one combination.
-func levelsPanel(m *report.Metric, key, others string) (Panel, bool) {
-	series, names := map[string][]levelPoint{}, []string{}
-	var xs, ys []float64
+// levelSeries collects, by cell, the points of one combination.
+func levelSeries(m *report.Metric, key, others string) (series map[string][]levelPoint, cells names) {
+	series = map[string][]levelPoint{}
 	for i := range m.Conditions {
 		c := &m.Conditions[i]
-		if without(c.Levels, key) != others {
-			continue
-		}
 		k := slices.IndexFunc(c.Levels, func(l bench.Label) bool { return l.Key == key })
-		if k < 0 {
+		if k < 0 || without(c.Levels, key) != others {
 			continue
 		}
 		v, _ := levelNumber(c.Levels[k].Value)
@@ -131,40 +128,62 @@ func levelsPanel(m *report.Metric, key, others string) (Panel, bool) {
 				continue
 			}
 			if series[r.Cell] == nil {
-				names = append(names, r.Cell)
+				cells = append(cells, r.Cell)
 			}
 			series[r.Cell] = append(series[r.Cell], levelPoint{v, c.Levels[k].Value, r})
-			xs, ys = append(xs, v), append(ys, *r.Median)
-			for _, end := range []*float64{r.Low, r.High} {
-				if end != nil {
-					ys = append(ys, *end)
+		}
+	}
+	return series, cells
+}
+
+// valuesOf are the medians of a metric and the ends of their intervals: all panels have one axis.
+func valuesOf(m *report.Metric) (ys []float64) {
+	for _, c := range m.Conditions {
+		for _, r := range c.Rows {
+			for _, v := range []*float64{r.Median, r.Low, r.High} {
+				if v != nil {
+					ys = append(ys, *v)
 				}
 			}
 		}
 	}
-	if len(names) == 0 || len(names) > len(lineColors) {
+	return ys
+}
+
+// levelsPanel draws one combination.
+func levelsPanel(m *report.Metric, key, others string) (Panel, bool) {
+	series, cells := levelSeries(m, key, others)
+	if len(cells) == 0 || len(cells) > len(lineColors) {
 		return Panel{}, false
 	}
-	x, y := levelAxis(xs, series), valueAxis(ys, unitOf(m), levelsHeight-40, 26, 4)
+	x, y := levelAxis(series, cells.right()-8), valueAxis(valuesOf(m), unitOf(m), levelsHeight-40, 26, 4)
 	var b canvas
-	title := shorten(strings.Trim(plain.Line(others), " "), 48)
-	b.text(margin, 14, left, words, normal, title)
-	b.vertical(&y, leftSpace, width-margin)
+	title := cmp.Or(plain.Line(others), plain.Line(m.Title))
+	b.text(margin, 14, left, words, normal, shorten(title, 36)+axisNote(&y))
+	b.vertical(&y, leftSpace, cells.right())
 	b.horizontal(&x, 26, levelsHeight-40)
-	b.text(width-margin, levelsHeight-14, right, muted, small, plain.Line(key))
-	for n, name := range names {
-		b.levelLine(&x, &y, n, name, series[name])
+	b.text(cells.right(), levelsHeight-14, right, muted, small, shorten(plain.Line(key), 40)+axisNote(&x))
+	ends := make([]point, len(cells))
+	for n, name := range cells {
+		ends[n] = b.levelLine(&x, &y, n, series[name])
 	}
+	cells.write(&b, ends, levelsHeight-8)
 	return Panel{
 		Title: under(m.Title, others) + " by " + plain.Line(key), Finding: "One line for each cell.",
-		Width: width, Height: levelsHeight, body: b.String(),
+		Width: width, Height: levelsHeight + cells.height(), body: b.String(),
 	}, true
 }
 
 // levelAxis is logarithmic where levels double.
-func levelAxis(xs []float64, series map[string][]levelPoint) axis {
+func levelAxis(series map[string][]levelPoint, right float64) axis {
+	var xs []float64
+	for _, points := range series {
+		for _, p := range points {
+			xs = append(xs, p.at)
+		}
+	}
 	low, high, _ := extent(xs)
-	a := axis{from: low, to: high, lo: leftSpace + 14, hi: width - 60, log: low > 0 && high/low >= 4}
+	a := axis{from: low, to: high, lo: leftSpace + 14, hi: right, log: low > 0 && high/low >= 4}
 	if low == high {
 		a.to = low + 1
 	}
@@ -181,8 +200,8 @@ func levelAxis(xs []float64, series map[string][]levelPoint) axis {
 	return a
 }
 
-// levelLine draws one cell, with its name at the end.
-func (c *canvas) levelLine(x, y *axis, n int, name string, points []levelPoint) {
+// levelLine draws one cell, and says where its line ends.
+func (c *canvas) levelLine(x, y *axis, n int, points []levelPoint) point {
 	slices.SortFunc(points, func(p, q levelPoint) int { return compare(p.at, q.at) })
 	var line []point
 	for _, p := range points {
@@ -194,8 +213,7 @@ func (c *canvas) levelLine(x, y *axis, n int, name string, points []levelPoint) 
 		c.dot(at.x, at.y, 3, lineInk(n))
 	}
 	c.polyline(line, lineInk(n), 1.8, dashes(n))
-	end := line[len(line)-1]
-	c.text(end.x+5, end.y+4, left, lineInk(n), small, shorten(plain.Line(name), 9))
+	return last(line)
 }
 
 // number writes a count.

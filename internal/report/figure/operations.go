@@ -38,7 +38,7 @@ func spectra(d *report.Document) (all []Figure) {
 func nines(p float64) float64 { return -math.Log10(1 - p) }
 
 // ninesAxis goes to the last percentile that there is.
-func ninesAxis(cells []report.SpectrumCell) axis {
+func ninesAxis(cells []report.SpectrumCell, right float64) axis {
 	last := 0.9
 	seen := map[float64]bool{}
 	for _, c := range cells {
@@ -46,7 +46,7 @@ func ninesAxis(cells []report.SpectrumCell) axis {
 			last, seen[p.P] = max(last, p.P), true
 		}
 	}
-	a := axis{from: nines(0.5), to: nines(last), lo: leftSpace + 8, hi: width - 56}
+	a := axis{from: nines(0.5), to: nines(last), lo: leftSpace + 8, hi: right}
 	for _, p := range []float64{0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999} {
 		if seen[p] {
 			a.ticks = append(a.ticks, tick{nines(p), "p" + strconv.FormatFloat(p*100, 'g', 6, 64)})
@@ -62,11 +62,13 @@ func spectrumPanel(s *report.Spectrum) Panel {
 			ys = append(ys, p.Median)
 		}
 	}
-	x, y := ninesAxis(s.Cells), valueAxis(ys, unit.Seconds, operationsHeight-34, 26, 4)
+	cells := spectrumNames(s.Cells)
+	x, y := ninesAxis(s.Cells, cells.right()), valueAxis(ys, unit.Seconds, operationsHeight-34, 26, 4)
 	var b canvas
 	b.text(margin, 14, left, words, normal, "single operations"+axisNote(&y))
-	b.vertical(&y, leftSpace, width-margin)
+	b.vertical(&y, leftSpace, cells.right())
 	b.horizontal(&x, 26, operationsHeight-34)
+	ends := make([]point, len(cells))
 	for n, c := range s.Cells {
 		var line []point
 		for _, p := range c.Points {
@@ -75,14 +77,28 @@ func spectrumPanel(s *report.Spectrum) Panel {
 			b.dot(at.x, at.y, 2.5, lineInk(n))
 		}
 		b.polyline(line, lineInk(n), 1.8, dashes(n))
-		if len(line) > 0 {
-			b.text(line[len(line)-1].x+5, line[len(line)-1].y+4, left, lineInk(n), small, shorten(plain.Line(c.Cell), 9))
-		}
+		ends[n] = last(line)
 	}
+	cells.write(&b, ends, operationsHeight-10)
 	return Panel{
 		Title: under(s.Title, s.Condition) + ": percentiles of single operations", Finding: "One line for each cell.",
-		Width: width, Height: operationsHeight, body: b.String(),
+		Width: width, Height: operationsHeight + cells.height(), body: b.String(),
 	}
+}
+
+func spectrumNames(cells []report.SpectrumCell) (all names) {
+	for _, c := range cells {
+		all = append(all, c.Cell)
+	}
+	return all
+}
+
+// last is the end of a line, or the origin without one.
+func last(line []point) point {
+	if len(line) == 0 {
+		return point{}
+	}
+	return line[len(line)-1]
 }
 
 // spectrumChanges shows, for each percentile, the ratio to the baseline with its interval.
@@ -102,12 +118,14 @@ func spectrumChanges(s *report.Spectrum) (Panel, bool) {
 	if len(ys) == 0 {
 		return Panel{}, false
 	}
-	x, y := ninesAxis(s.Cells), changeAxis(ys, operationsHeight-34, 26)
+	cells := spectrumNames(s.Cells)
+	x, y := ninesAxis(s.Cells, cells.right()), changeAxis(ys, operationsHeight-34, 26)
 	var b canvas
 	b.text(margin, 14, left, words, normal, "against "+shorten(plain.Line(s.Baseline), 20)+", plain 95 % intervals")
-	b.vertical(&y, leftSpace, width-margin)
+	b.vertical(&y, leftSpace, cells.right())
 	b.horizontal(&x, 26, operationsHeight-34)
-	b.line(leftSpace, y.at(1), width-margin, y.at(1), none, 1)
+	b.line(leftSpace, y.at(1), cells.right(), y.at(1), none, 1)
+	ends := make([]point, len(cells))
 	for n, c := range s.Cells {
 		var line []point
 		for _, p := range c.Points {
@@ -123,14 +141,13 @@ func spectrumChanges(s *report.Spectrum) (Panel, bool) {
 			b.dot(at.x, at.y, 2.5, lineInk(n))
 		}
 		b.polyline(line, lineInk(n), 1.2, dashes(n))
-		if len(line) > 0 {
-			b.text(line[len(line)-1].x+5, line[len(line)-1].y+4, left, lineInk(n), small, shorten(plain.Line(c.Cell), 9))
-		}
+		ends[n] = last(line)
 	}
+	cells.write(&b, ends, operationsHeight-10)
 	return Panel{
 		Title:   under(s.Title, s.Condition) + ": percentiles against the baseline",
 		Finding: "The ratio of each percentile to the baseline's in the same block.",
-		Width:   width, Height: operationsHeight, body: b.String(),
+		Width:   width, Height: operationsHeight + cells.height(), body: b.String(),
 	}, true
 }
 
@@ -153,20 +170,22 @@ func curves(d *report.Document) (all []Figure) {
 
 func curvePanel(c *report.Curve) Panel {
 	var ys []float64
-	last := 2
+	var cells names
+	end := 2
 	for _, one := range c.Cells {
-		ys = append(append(ys, one.Low...), one.High...)
-		last = max(last, one.At[len(one.At)-1])
+		ys, cells = append(append(ys, one.Low...), one.High...), append(cells, one.Cell)
+		end = max(end, one.At[len(one.At)-1])
 	}
 	y := valueAxis(ys, shorten(plain.Line(c.Unit), 12), operationsHeight-34, 26, 4)
-	x := axis{from: 1, to: float64(last), lo: leftSpace, hi: width - 56}
-	for _, v := range linearTicks(1, float64(last), 5) {
+	x := axis{from: 1, to: float64(end), lo: leftSpace, hi: cells.right()}
+	for _, v := range linearTicks(1, float64(end), 5) {
 		x.ticks = append(x.ticks, tick{v, strconv.FormatFloat(v, 'f', -1, 64)})
 	}
 	var b canvas
-	b.text(margin, 14, left, words, normal, "by position"+axisNote(&y))
-	b.vertical(&y, leftSpace, width-margin)
+	b.text(margin, 14, left, words, normal, shorten(plain.Line(c.Title), 30)+" by position"+axisNote(&y))
+	b.vertical(&y, leftSpace, cells.right())
 	b.horizontal(&x, 26, operationsHeight-34)
+	ends := make([]point, len(cells))
 	for n, one := range c.Cells {
 		var line, low, high []point
 		for i, at := range one.At {
@@ -176,11 +195,11 @@ func curvePanel(c *report.Curve) Panel {
 		}
 		b.band(high, low, lineInk(n))
 		b.polyline(line, lineInk(n), 1.8, dashes(n))
-		end := line[len(line)-1]
-		b.text(end.x+5, end.y+4, left, lineInk(n), small, shorten(plain.Line(one.Cell), 9))
+		ends[n] = last(line)
 	}
+	cells.write(&b, ends, operationsHeight-10)
 	return Panel{
 		Title: under(c.Title, c.Condition) + ", one operation after the other", Finding: "One line for each cell.",
-		Width: width, Height: operationsHeight, body: b.String(),
+		Width: width, Height: operationsHeight + cells.height(), body: b.String(),
 	}
 }

@@ -140,8 +140,11 @@ func WriteJUnit(w io.Writer, j *Judgement) error {
 	suite := junitSuite{
 		Name: "tare " + plain.Line(j.Experiment), Tests: len(j.Checks), Failures: j.count(IsWorse),
 		Properties: []junitProperty{
-			{"run", plain.Line(j.Run)}, {"host", plain.Line(j.Host)}, {"seed", fmt.Sprint(j.Seed)},
-			{"blocks", fmt.Sprint(j.Blocks)}, {"outcome", string(j.Outcome)},
+			{"run", plain.Line(j.Run)},
+			{"host", plain.Line(j.Host)},
+			{"seed", fmt.Sprint(j.Seed)},
+			{"blocks", fmt.Sprint(j.Blocks)},
+			{"outcome", string(j.Outcome)},
 		},
 	}
 	for i := range j.Checks {

@@ -32,6 +32,9 @@ type view struct {
 	Details     []tableView
 	Reasons     []report.Line
 	DataPaths   []report.Line
+	Applied     []report.Line
+	Plan        []report.Line
+	Repeat      string // the command
 	Absent      []report.Line
 	Failures    []report.Line
 	Written     []report.Line
@@ -51,6 +54,7 @@ type screenView struct {
 // A question is one primary metric.
 type question struct {
 	ID, Title, Doc string
+	Heats          []tableView // its findings by the levels of conditions
 	Tables         []tableView
 	Figures        []figureView
 	Folded         []figureView // shown on request
@@ -64,8 +68,12 @@ type differenceView struct {
 
 type runView struct{ Name, Text string }
 
-// openQuestions is up to how many questions nothing is folded.
-const openQuestions = 2
+// Up to openQuestions questions nothing is folded, and up to openConditions conditions each has
+// its values shown.
+const (
+	openQuestions  = 2
+	openConditions = 4
+)
 
 func newView(d *report.Document) *view {
 	v := &view{
@@ -76,8 +84,11 @@ func newView(d *report.Document) *view {
 			Tables: tableViews(d.Screen.Tables),
 		},
 		Answers: d.View.Answers, Legend: d.Legend, Details: tableViews(d.View.Details), Reasons: d.View.Reasons,
-		DataPaths: d.View.DataPaths, Absent: d.View.Absent, Failures: d.View.Failures, Written: d.View.Written,
+		DataPaths: d.View.DataPaths, Applied: d.View.Applied, Plan: d.View.Plan, Absent: d.View.Absent, Failures: d.View.Failures, Written: d.View.Written,
 		Notes: d.View.Notes, Head: d.Head,
+	}
+	if v.Single {
+		v.Repeat = d.Runs[0].Plan.Command
 	}
 	if d.Trust != nil {
 		v.Level = string(d.Trust.Level)
@@ -92,7 +103,15 @@ func newView(d *report.Document) *view {
 		v.Commands = append(v.Commands, s.Command+"  # "+s.Gives)
 	}
 	v.draw(d)
+	v.Details = slices.DeleteFunc(v.Details, v.asked)
 	return v
+}
+
+// asked reports whether a question has the table already.
+func (v *view) asked(t tableView) bool {
+	return slices.ContainsFunc(v.Questions, func(q question) bool {
+		return slices.ContainsFunc(q.Tables, func(of tableView) bool { return of.Title == t.Title })
+	})
 }
 
 func lines(all []string) (out []string) {
@@ -122,13 +141,14 @@ func (v *view) draw(d *report.Document) {
 			continue
 		}
 		q := question{ID: fmt.Sprintf("q%d", i+1), Title: plain.Line(m.Title), Doc: plain.Line(m.Doc)}
+		q.Heats = heats(m)
 		if at := slices.IndexFunc(tables, func(t report.Table) bool { return t.Title == q.Title }); at >= 0 {
 			q.Tables = []tableView{newTable(&tables[at])}
 		}
 		for _, f := range all {
 			switch {
 			case f.metric != m.Name:
-			case f.folded:
+			case f.kind == figure.Drift, f.kind == figure.Estimation && len(m.Conditions) > openConditions:
 				q.Folded = append(q.Folded, f)
 			default:
 				q.Figures = append(q.Figures, f)
@@ -139,7 +159,8 @@ func (v *view) draw(d *report.Document) {
 		}
 	}
 	for i := range v.Questions {
-		v.Questions[i].Open = len(v.Questions) <= openQuestions && len(v.Questions[i].Figures) == 1
+		q := &v.Questions[i]
+		q.Open = len(v.Questions) <= openQuestions && len(q.Figures) == 1 && len(q.Heats) == 0
 	}
 	for _, f := range all {
 		if f.metric == "" {
@@ -160,7 +181,7 @@ type figureView struct {
 	Tables      []tableView
 
 	metric string // that it is of; empty if it is of single operations
-	folded bool
+	kind   figure.Kind
 }
 
 // pictures draws figures until the page is large enough.
@@ -174,7 +195,7 @@ func (p *pictures) views(all []figure.Figure) (out []figureView) {
 		f := &all[i]
 		view := figureView{
 			ID: fmt.Sprintf("figure%d", i+1), Caption: f.Finding, Thinned: f.Thinned,
-			metric: f.Metric, folded: f.Kind == figure.Drift,
+			metric: f.Metric, kind: f.Kind,
 		}
 		size := 0
 		for k := range f.Panels {
@@ -202,6 +223,7 @@ type tableView struct {
 	Marks           []int
 	Columns         []report.Column
 	Groups          []groupView
+	Heat            bool // colours say how much
 }
 
 type groupView struct {

@@ -1,0 +1,166 @@
+package html
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/report"
+	"github.com/tare-bench/tare/internal/text/plain"
+)
+
+// leastHeat is from how many conditions on their findings are also shown as a map.
+const leastHeat = 3
+
+// heats are the findings of a metric by the levels of its conditions: of one condition a table with a row
+// for each cell, of more a table for each cell. The condition with most levels has the columns.
+func heats(m *report.Metric) (all []tableView) {
+	column := widestCondition(m)
+	if len(m.Conditions) < leastHeat || column == "" {
+		return nil
+	}
+	if len(m.Conditions[0].Levels) == 1 {
+		return []tableView{heat(m, column, "")}
+	}
+	var cells []string
+	for _, c := range m.Conditions {
+		for _, r := range c.Rows {
+			if r.Effect != nil && !slices.Contains(cells, r.Cell) {
+				cells = append(cells, r.Cell)
+			}
+		}
+	}
+	for _, cell := range cells {
+		all = append(all, heat(m, column, cell))
+	}
+	return all
+}
+
+// widestCondition is the condition with the most levels; empty where conditions have none.
+func widestCondition(m *report.Metric) (key string) {
+	levels, most := map[string][]string{}, 1
+	for _, c := range m.Conditions {
+		for _, l := range c.Levels {
+			if !slices.Contains(levels[l.Key], l.Value) {
+				levels[l.Key] = append(levels[l.Key], l.Value)
+			}
+		}
+	}
+	for _, l := range m.Conditions[0].Levels {
+		if n := len(levels[l.Key]); n > most {
+			key, most = l.Key, n
+		}
+	}
+	return key
+}
+
+// heat is one table: of one cell or, without a cell, of all of them.
+func heat(m *report.Metric, column, cell string) tableView {
+	v := tableView{
+		Title:   plain.Line(fmt.Sprintf("%s against %s, by %s", m.Title, m.Conditions[0].Baseline, column)),
+		Columns: []report.Column{{Name: "cell"}},
+		Groups:  []groupView{{}},
+		Heat:    true,
+	}
+	if cell != "" {
+		v.Title = plain.Line(fmt.Sprintf("%s of %s against %s, by %s", m.Title, cell, m.Conditions[0].Baseline, column))
+		v.Columns[0].Name = rowHeading(m, column)
+	}
+	var columns, rows []string
+	found := map[[2]string]cellView{}
+	for i := range m.Conditions {
+		c := &m.Conditions[i]
+		level, others := splitLevels(c.Levels, column)
+		if !slices.Contains(columns, level) {
+			columns = append(columns, level)
+		}
+		for k := range c.Rows {
+			r := &c.Rows[k]
+			name := others
+			if cell == "" {
+				name = plain.Line(r.Cell)
+			}
+			if r.Effect == nil || cell != "" && r.Cell != cell {
+				continue
+			}
+			if !slices.Contains(rows, name) {
+				rows = append(rows, name)
+			}
+			found[[2]string{name, level}] = heatCell(r)
+		}
+	}
+	for _, level := range columns {
+		v.Columns = append(v.Columns, report.Column{Name: plain.Line(column + "=" + level)})
+	}
+	for _, name := range rows {
+		line := lineView{Cells: []cellView{{Text: name, Head: true}}}
+		for _, level := range columns {
+			one, ok := found[[2]string{name, level}]
+			if !ok {
+				one = cellView{Text: "–", Class: "plain"}
+			}
+			line.Cells = append(line.Cells, one)
+		}
+		v.Groups[0].Lines = append(v.Groups[0].Lines, line)
+	}
+	return v
+}
+
+// rowHeading names the conditions of the rows.
+func rowHeading(m *report.Metric, column string) string {
+	var keys []string
+	for _, l := range m.Conditions[0].Levels {
+		if l.Key != column {
+			keys = append(keys, l.Key)
+		}
+	}
+	return plain.Line(strings.Join(keys, ", "))
+}
+
+// splitLevels takes the level of one condition out of all.
+func splitLevels(levels []bench.Label, key string) (level, others string) {
+	var parts []string
+	for _, l := range levels {
+		if l.Key == key {
+			level = l.Value
+			continue
+		}
+		parts = append(parts, l.Key+"="+l.Value)
+	}
+	return level, plain.Line(strings.Join(parts, ", "))
+}
+
+// heatCell is what is known of a cell, on a colour that says how much it is. Only what is
+// confirmed has one: a colour would claim what nobody knows.
+func heatCell(r *report.Row) cellView {
+	c := cellView{Text: "–", Class: "plain"}
+	if r.Finding != nil && r.Finding.Text != "" {
+		c.Text = plain.Line(r.Finding.Text)
+	}
+	switch analysis.Verdict(r.Effect.Verdict) {
+	case analysis.Worse:
+		c.Class = fmt.Sprintf("h%d", heatStep(r.Effect))
+	case analysis.Better:
+		c.Class = fmt.Sprintf("h-%d", heatStep(r.Effect))
+	case analysis.Unclear, analysis.Unreliable:
+		c.Class = "unsure"
+	}
+	return c
+}
+
+// heatStep is 1 for small effects, 2 for those beyond a tenth and 3 for those beyond a half.
+func heatStep(e *report.Effect) int {
+	if e.Estimate == nil || e.Scale == bench.Difference {
+		return 1
+	}
+	switch size := math.Abs(math.Log(*e.Estimate)); {
+	case size > math.Log(1.5):
+		return 3
+	case size > math.Log(1.1):
+		return 2
+	}
+	return 1
+}

@@ -1,0 +1,246 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/unit"
+)
+
+// A Plan is what was fixed before the first trial, as far as it takes to measure the same again.
+type Plan struct {
+	Factors   []bench.Factor    `json:"factors"` // as in the record format
+	MinBlocks int               `json:"min_blocks"`
+	MaxBlocks int               `json:"max_blocks"`
+	Budget    float64           `json:"budget_seconds"` // 0 = no limit
+	Params    map[string]string `json:"params"`         // options of the workload that every cell has alike
+	// Command plans the same, for a shell. It is empty where a command line cannot say it: for engines with
+	// options of their own, and for names that a shell would not take as they are.
+	Command string `json:"command"`
+}
+
+func newPlan(h *bench.Header) Plan {
+	p := Plan{
+		Factors: append([]bench.Factor{}, h.Plan.Factors...), MinBlocks: h.Plan.MinBlocks, MaxBlocks: h.Plan.MaxBlocks,
+		Budget: h.Plan.Budget.Seconds(), Params: commonParams(h.Plan.Cells),
+	}
+	p.Command = p.command(h)
+	return p
+}
+
+// commonParams are the options with the same value in every cell.
+func commonParams(cells []bench.Cell) map[string]string {
+	common := map[string]string{}
+	for i, c := range cells {
+		if i == 0 {
+			maps.Copy(common, c.Params)
+			continue
+		}
+		maps.DeleteFunc(common, func(name, value string) bool { return c.Params[name] != value })
+	}
+	return common
+}
+
+// word is what a shell takes as it is, and what no flag is.
+var word = regexp.MustCompile(`^[A-Za-z0-9_./:@%+][A-Za-z0-9_./:@%+-]*$`)
+
+// command is the Command of a plan.
+func (p *Plan) command(h *bench.Header) string {
+	if slices.ContainsFunc(h.Engines, func(e bench.EngineInfo) bool { return len(e.Options) > 0 }) || len(h.Plan.Plants) > 0 {
+		return ""
+	}
+	words := append([]string{h.Plan.Name}, h.Plan.Restrict...)
+	for _, m := range h.Plan.Margins {
+		words = append(words, m.Metric)
+	}
+	parts := []string{"tare run " + h.Plan.Name}
+	for _, f := range p.Factors {
+		words = append(append(words, f.Name), f.Levels...)
+		flag := "--factor " + f.Name + "="
+		if f.Name == "engine" {
+			flag = "--engine "
+		}
+		parts = append(parts, flag+strings.Join(f.Levels, ","))
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Params)) {
+		isFactor := slices.ContainsFunc(p.Factors, func(f bench.Factor) bool { return f.Name == name })
+		if value := p.Params[name]; value != "" && !isFactor {
+			words = append(words, name, value)
+			parts = append(parts, "--param "+name+"="+value)
+		}
+	}
+	if slices.ContainsFunc(words, func(w string) bool { return !word.MatchString(w) }) {
+		return ""
+	}
+	return strings.Join(append(parts, limitFlags(&h.Plan)...), " ")
+}
+
+// limitFlags say how long, how precisely and in which order a plan measures.
+func limitFlags(p *bench.Plan) []string {
+	or := func(text string, there bool) string {
+		if !there {
+			return "off"
+		}
+		return text
+	}
+	percent := func(v float64) string { return strconv.FormatFloat(100*v, 'g', 6, 64) + "%" }
+	flags := []string{
+		fmt.Sprintf("--blocks %d..%d", p.MinBlocks, p.MaxBlocks), "--budget " + or(p.Budget.String(), p.Budget > 0),
+		"--precision " + or(percent(p.Precision), p.Precision > 0),
+	}
+	if p.Smallest > 0 {
+		flags = append(flags, "--smallest "+percent(p.Smallest))
+	}
+	for _, m := range p.Margins {
+		if m.Smallest > 0 {
+			flags = append(flags, "--smallest "+m.Metric+"="+percent(m.Smallest))
+		}
+		if m.Precision > 0 {
+			flags = append(flags, "--precision "+m.Metric+"="+percent(m.Precision))
+		}
+	}
+	if len(p.Restrict) > 0 {
+		flags = append(flags, "--primary "+strings.Join(p.Restrict, ","))
+	}
+	if p.Slice > 0 {
+		flags = append(flags, "--interleave "+p.Slice.String())
+	}
+	return append(flags, "--seed "+strconv.FormatUint(p.Seed, 10))
+}
+
+// planLines say what was fixed before the first trial.
+func planLines(r *Run) (lines []Line) {
+	add := func(name string, text ...string) {
+		lines = append(lines, Line{Name: plain.Line(name), Text: cleanLines(text)})
+	}
+	for _, f := range r.Plan.Factors {
+		name := f.Name
+		if f.Condition {
+			name += " (condition)"
+		}
+		add(name, f.Levels...)
+	}
+	var options []string
+	for _, name := range slices.Sorted(maps.Keys(r.Plan.Params)) {
+		if value := r.Plan.Params[name]; value != "" {
+			options = append(options, name+"="+value)
+		}
+	}
+	if len(options) > 0 {
+		add("options", options...)
+	}
+	limits := []string{fmt.Sprintf("%d to %d blocks", r.Plan.MinBlocks, r.Plan.MaxBlocks)}
+	if r.Plan.Budget > 0 {
+		limits = append(limits, "at most "+unit.FormatDuration(time.Duration(r.Plan.Budget*float64(time.Second))))
+	}
+	if r.Precision > 0 {
+		limits = append(limits, "stop at ±"+unit.FormatPercent(r.Precision))
+	}
+	add("how long", limits...)
+	add("seed", strconv.FormatUint(r.Seed, 10))
+	return lines
+}
+
+func cleanLines(all []string) (out []string) {
+	for _, s := range all {
+		out = append(out, plain.Line(s))
+	}
+	return out
+}
+
+func newSettings(cells []bench.Cell, applied []*bench.Applied) []Applied {
+	all := []Applied{}
+	for i, a := range applied {
+		if c := &cells[i]; a != nil && !c.Control {
+			all = append(all, Applied{c.Name, c.Condition, *a})
+		}
+	}
+	return all
+}
+
+// appliedLines say once what was the same in every cell, and then what each has for itself.
+func appliedLines(all []Applied) (lines []Line) {
+	common := map[string]int{}
+	for i := range all {
+		for _, s := range settingsOf(&all[i].Applied) {
+			common[s]++
+		}
+	}
+	cells := map[string][]string{} // by what they have for themselves
+	var order []string
+	for i := range all {
+		var own []string
+		for _, s := range settingsOf(&all[i].Applied) {
+			if common[s] < len(all) {
+				own = append(own, s)
+			}
+		}
+		key := strings.Join(own, "\x00")
+		if len(own) > 0 && cells[key] == nil {
+			order = append(order, key)
+		}
+		cells[key] = append(cells[key], plain.Line(qualifiedName(all[i].Cell, all[i].Condition)))
+	}
+	if len(all) > 0 {
+		var same []string
+		for _, s := range settingsOf(&all[0].Applied) {
+			if common[s] == len(all) {
+				same = append(same, s)
+			}
+		}
+		if len(same) > 0 {
+			lines = append(lines, Line{Name: "every cell", Text: same})
+		}
+	}
+	for _, key := range order {
+		lines = append(lines, Line{Name: strings.Join(cells[key], ", "), Text: strings.Split(key, "\x00")})
+	}
+	return lines
+}
+
+// settingsOf lists what was applied, in words. Paths and data have a list of their own.
+func settingsOf(a *bench.Applied) (all []string) {
+	add := func(name, value string) {
+		if value != "" {
+			all = append(all, plain.Line(name+" "+value))
+		}
+	}
+	add("runtime", a.Runtime)
+	digest, _ := strings.CutPrefix(a.Image, "sha256:")
+	add("image", digest[:min(12, len(digest))])
+	add("network", a.Network)
+	add("root on", a.Storage)
+	add("control groups", a.Cgroup)
+	if a.Limits.CPUs > 0 {
+		add("CPUs", strconv.FormatFloat(a.Limits.CPUs, 'g', 4, 64))
+	}
+	add("on CPUs", a.Limits.CPUSet)
+	if a.Limits.Memory > 0 {
+		add("memory", unit.Format(float64(a.Limits.Memory), unit.Bytes))
+	}
+	if a.Limits.Pids > 0 {
+		add("processes", strconv.FormatInt(a.Limits.Pids, 10))
+	}
+	add("seccomp", a.Security.Seccomp)
+	for _, on := range []struct {
+		is   bool
+		text string
+	}{
+		{a.Security.UserNS, "user namespace"},
+		{a.Security.ReadOnly, "read-only root"},
+		{a.Security.NoNewPrivileges, "no new privileges"},
+		{a.Security.Privileged, "privileged"},
+	} {
+		if on.is {
+			all = append(all, on.text)
+		}
+	}
+	return all
+}

@@ -1,0 +1,87 @@
+package report_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/analysis/analysistest"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/report"
+)
+
+// documentOf analyses one run.
+func documentOf(t *testing.T, run *bench.Run) *report.Document {
+	t.Helper()
+	r, err := analysis.Analyze(run, analysis.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report.New(r, nil)
+}
+
+// TestCommand checks the command that plans the same, and that nothing reaches a shell that is not
+// taken as it is.
+func TestCommand(t *testing.T) {
+	plain := func(h *bench.Header) {
+		h.Plan.Budget, h.Plan.Precision, h.Plan.Slice = 90*time.Second, 0.07, 20*time.Millisecond
+		h.Plan.Margins = []bench.Margin{{Metric: "total", Smallest: 0.1, Precision: 0.05}}
+		for i := range h.Plan.Cells {
+			h.Plan.Cells[i].Params = map[string]string{"tool": "", "time": "2s", "engine": "x"}
+		}
+		h.Plan.Cells[1].Params["size"] = "1MiB" // not of every cell
+	}
+	for _, c := range []struct {
+		name   string
+		change func(h *bench.Header)
+		want   string
+	}{
+		{
+			"all of it", plain, "tare run lifecycle --engine native,floor,crun --param time=2s --blocks 8..8 --budget 1m30s " +
+				"--precision 7% --smallest total=10% --precision total=5% --interleave 20ms --seed 3",
+		},
+		{"blocks alone", func(*bench.Header) {}, "tare run lifecycle --engine native,floor,crun --blocks 8..8 --budget off --precision off --seed 3"},
+		{"name for a shell", func(h *bench.Header) { h.Plan.Name = "x;reboot" }, ""},
+		{"name like a flag", func(h *bench.Header) { h.Plan.Name = "--store=x" }, ""},
+		{"level with a space", func(h *bench.Header) { h.Plan.Factors[0].Levels[1] = "a b" }, ""},
+		{"level of two", func(h *bench.Header) { h.Plan.Factors[0].Levels[1] = "a,b" }, ""},
+		{"name of a metric", func(h *bench.Header) { h.Metrics[0].Name, h.Plan.Restrict = "$(x)", []string{"$(x)"} }, ""},
+		{"engine with options", func(h *bench.Header) { h.Engines[0].Options = map[string]string{"binary": "./runc"} }, ""},
+		{"planted", func(h *bench.Header) { h.Plan.Plants = []bench.Plant{{Cell: 1, Delay: time.Second}} }, ""},
+	} {
+		run := analysistest.Run(analysistest.Shape{Seed: 3, Blocks: 8, Cells: engines()[:3]})
+		c.change(&run.Header)
+		if d := cmp.Diff(c.want, documentOf(t, run).Runs[0].Plan.Command); d != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, d)
+		}
+	}
+}
+
+// TestAppliedOnce checks that what every cell has is said once, and cells that are alike together.
+func TestAppliedOnce(t *testing.T) {
+	run := analysistest.Run(analysistest.Shape{Seed: 3, Blocks: 8, Cells: engines()[:4]})
+	for i := range run.Samples {
+		a := &bench.Applied{Image: "sha256:0123456789abcdef", Network: "host", Cgroup: "v2"}
+		switch run.Samples[i].Trial.Cell {
+		case 1, 2:
+			a.Runtime, a.Limits.Memory, a.Security.ReadOnly = "crun", 64<<20, true
+		case 3:
+			a.Network = "bridge\x1b[2J"
+		}
+		run.Samples[i].Applied = a
+	}
+	var got []string
+	for _, l := range documentOf(t, run).View.Applied {
+		got = append(got, l.Name+": "+strings.Join(l.Text, ", "))
+	}
+	want := []string{
+		"every cell: image 0123456789ab, control groups v2", "native: network host",
+		"floor, crun: runtime crun, network host, memory 64 MiB, read-only root", `runc: network bridge\x1b[2J`,
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}

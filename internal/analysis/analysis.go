@@ -319,7 +319,8 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 		r.Metrics = append(r.Metrics, w.result)
 	}
 	r.Reasons = t.reasons(work)
-	r.Warnings = slices.Concat(run.Header.Warnings, seen(run), warnings(t, r, work, slices.Concat(opt.Notes, bench.Notes())))
+	notes := slices.Concat(opt.Notes, bench.Notes())
+	r.Warnings = slices.Concat(run.Header.Warnings, seen(run), warnings(t, r, work, notes))
 	r.Trust = trust(r, work)
 	return r, nil
 }

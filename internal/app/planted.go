@@ -16,7 +16,8 @@ func planted(p *bench.Plan) (all []bench.Warning) {
 	for _, x := range p.Plants {
 		all = append(all, bench.Warning{
 			Code: CodePlanted, Cells: []int{x.Cell},
-			Text: fmt.Sprintf("each start of %s was delayed by %s on purpose", p.Cells[x.Cell].FullName(), unit.FormatDuration(x.Delay)),
+			Text: fmt.Sprintf("each start of %s was delayed by %s on purpose", p.Cells[x.Cell].FullName(),
+				unit.FormatDuration(x.Delay)),
 			Hint: "this run shows that a difference is found; measure without --plant",
 		})
 	}

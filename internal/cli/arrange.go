@@ -66,7 +66,10 @@ func flagDefaults() map[string]string {
 func commandGroups() []manual.CommandGroup {
 	return []manual.CommandGroup{
 		{Title: "Measure", Commands: []string{"run", "plan", "resume", "gate"}},
-		{Title: "Results", Commands: []string{"show", "report", "list", "compare", "note", "rm", "export", "import", "check"}},
+		{
+			Title:    "Results",
+			Commands: []string{"show", "report", "list", "compare", "note", "rm", "export", "import", "check"},
+		},
 		{Title: "Images", Commands: []string{"image", "pack"}},
 		{Title: "Machines", Commands: []string{"doctor", "clean", "agent"}},
 		{Title: "Reference", Commands: []string{"metrics", "params", "help", "completion", "version"}},

@@ -64,7 +64,8 @@ can be said: the control differs from the baseline, nothing was compared or, wit
 	o.addFlags(f)
 	a.addTokenFlag(f)
 	f.BoolVar(&g.strict, "strict", false, "pass only what is shown to be harmless")
-	f.StringVar(&g.plant, "plant", "", "delay each start in the compared cells by this `time`, to prove that the gate fails")
+	f.StringVar(&g.plant, "plant", "",
+		"delay each start in the compared cells by this `time`, to prove that the gate fails")
 	f.BoolVar(&g.github, "github", false, "also write annotations and the step summary of GitHub's Actions (default: if "+
 		"$GITHUB_ACTIONS is true)")
 	for _, x := range app.GateFiles() {
@@ -88,7 +89,9 @@ func gateArgs(cmd *cobra.Command, args []string) error {
 }
 
 // completeGate completes experiments and stored runs.
-func (a *invocation) completeGate(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (a *invocation) completeGate(
+	cmd *cobra.Command, args []string, word string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
 	names, directive := completeExperiments(cmd, args, word)
 	if len(args) > 0 {
 		return names, directive

@@ -99,7 +99,9 @@ func (a *invocation) writePage(ctx context.Context, s bench.Store, names []strin
 }
 
 // documentOf is the report of one run, or the comparison of several.
-func (a *invocation) documentOf(ctx context.Context, s bench.Store, names []string, by string) (*report.Document, error) {
+func (a *invocation) documentOf(
+	ctx context.Context, s bench.Store, names []string, by string,
+) (*report.Document, error) {
 	if len(names) > 1 {
 		return a.comparison(ctx, s, names, by)
 	}

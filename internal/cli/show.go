@@ -224,7 +224,9 @@ func grouping(by string) (func(*bench.Header) string, error) {
 }
 
 // comparison sets runs against others; by says which belong together.
-func (a *invocation) comparison(ctx context.Context, s bench.Store, names []string, by string) (*report.Document, error) {
+func (a *invocation) comparison(
+	ctx context.Context, s bench.Store, names []string, by string,
+) (*report.Document, error) {
 	group, err := grouping(by)
 	if err != nil {
 		return nil, err

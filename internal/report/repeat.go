@@ -53,7 +53,8 @@ var word = regexp.MustCompile(`^[A-Za-z0-9_./:@%+][A-Za-z0-9_./:@%+-]*$`)
 
 // command is the Command of a plan.
 func (p *Plan) command(h *bench.Header) string {
-	if slices.ContainsFunc(h.Engines, func(e bench.EngineInfo) bool { return len(e.Options) > 0 }) || len(h.Plan.Plants) > 0 {
+	hasOptions := func(e bench.EngineInfo) bool { return len(e.Options) > 0 }
+	if slices.ContainsFunc(h.Engines, hasOptions) || len(h.Plan.Plants) > 0 {
 		return ""
 	}
 	words := append([]string{h.Plan.Name}, h.Plan.Restrict...)

@@ -118,7 +118,8 @@ func (c *converter) experiment() Experiment {
 		c.note(c.values["SETTIMES"].line, "SETTIMES=%d becomes %[1]d blocks. Intervals need 6 blocks, and verdicts more: "+
 			"'tare plan' says how many", e.Blocks)
 	}
-	if slices.ContainsFunc(e.Scales, func(s int) bool { return s < slices.Max(append(e.Clients, 0)) }) && e.Script == tpcb {
+	tooSmall := func(s int) bool { return s < slices.Max(append(e.Clients, 0)) }
+	if slices.ContainsFunc(e.Scales, tooSmall) && e.Script == tpcb {
 		c.note(c.values["SCALES"].line, "with fewer branches (the scale) than clients, transactions wait for one another's "+
 			"rows; that is what is measured there")
 	}

@@ -163,7 +163,8 @@ func trouble(line string) string {
 		}
 	}
 	isClient := strings.HasPrefix(line, "Client ") || strings.HasPrefix(line, "client ")
-	isConnection := strings.HasPrefix(line, "connection to database ") || strings.HasPrefix(line, "Connection to database ")
+	isConnection := strings.HasPrefix(line, "connection to database ") ||
+		strings.HasPrefix(line, "Connection to database ")
 	if strings.HasPrefix(line, incomplete) || isClient && strings.Contains(line, " aborted in ") ||
 		isConnection && strings.Contains(line, " failed") {
 		return strings.TrimSpace(line)

@@ -229,7 +229,8 @@ func (c *corrections) wal(bytes float64, major int) float64 {
 func (c *corrections) notes() (all []foreign.Note) {
 	add := func(n int, code, text, hint string) {
 		if n > 0 {
-			all = append(all, foreign.Note{Code: code, Text: strings.ReplaceAll(text, "{n}", unit.FormatCount(n, "test")), Hint: hint})
+			text = strings.ReplaceAll(text, "{n}", unit.FormatCount(n, "test"))
+			all = append(all, foreign.Note{Code: code, Text: text, Hint: hint})
 		}
 	}
 	add(c.exchanged, foreign.CodeCorrected,
@@ -248,7 +249,8 @@ func (c *corrections) notes() (all []foreign.Note) {
 	add(c.connecting, foreign.CodeImported,
 		"rates of {n}, of servers older than 14, include the time to connect if pgbench was as old",
 		"do not compare them with rates of later versions where tests were short")
-	add(c.other, foreign.CodeImported, "what was measured with osm2pgsql is left out: {n}", "they are not measured with pgbench")
+	add(c.other, foreign.CodeImported, "what was measured with osm2pgsql is left out: {n}",
+		"they are not measured with pgbench")
 	return all
 }
 

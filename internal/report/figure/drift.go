@@ -26,8 +26,9 @@ func drift(m *report.Metric) (all []Figure) {
 		}
 		f := Figure{
 			Name: named(m.Name, c.Condition, "drift"), Kind: Drift, Metric: m.Name,
-			Title:   under(m.Title, c.Condition) + ", block by block",
-			Finding: under(m.Title, c.Condition) + ", block by block: values in order of execution. The line is the median of five blocks. A cross is a block without a value.",
+			Title: under(m.Title, c.Condition) + ", block by block",
+			Finding: under(m.Title, c.Condition) + ", block by block: values in order of execution. The line is the " +
+				"median of five blocks. A cross is a block without a value.",
 		}
 		for _, r := range rows {
 			f.Panels = append(f.Panels, driftPanel(m, c, r))

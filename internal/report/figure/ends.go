@@ -21,7 +21,8 @@ type names []string
 
 // beside reports whether all names have room beside their lines.
 func (n names) beside() bool {
-	return len(n) <= mostEnds && !slices.ContainsFunc(n, func(s string) bool { return utf8.RuneCountInString(plain.Line(s)) > endRoom })
+	tooLong := func(s string) bool { return utf8.RuneCountInString(plain.Line(s)) > endRoom }
+	return len(n) <= mostEnds && !slices.ContainsFunc(n, tooLong)
 }
 
 // right is where the panel ends, so that there is room for names.

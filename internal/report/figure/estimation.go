@@ -29,8 +29,9 @@ func estimation(m *report.Metric) (all []Figure) {
 			continue
 		}
 		f := Figure{
-			Name: named(m.Name, c.Condition), Kind: Estimation, Metric: m.Name, Title: under(m.Title, c.Condition), Finding: finding(m, c),
-			Thinned: leftOut(c, rows) || slices.ContainsFunc(rows, func(r *report.Row) bool { return len(r.Values) > maxPoints }),
+			Name: named(m.Name, c.Condition), Kind: Estimation, Metric: m.Name,
+			Title: under(m.Title, c.Condition), Finding: finding(m, c),
+			Thinned: leftOut(c, rows) || slices.ContainsFunc(rows, tooMany),
 		}
 		f.Panels = append(f.Panels, valuesPanel(m, c, rows))
 		if p, ok := changesPanel(m, c, rows); ok {
@@ -40,6 +41,9 @@ func estimation(m *report.Metric) (all []Figure) {
 	}
 	return all
 }
+
+// tooMany reports whether a cell has more values than are drawn.
+func tooMany(r *report.Row) bool { return len(r.Values) > maxPoints }
 
 // shownRows are the rows with values: the baseline, and the cells that differ most.
 func shownRows(c *report.Condition) (rows []*report.Row) {

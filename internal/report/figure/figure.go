@@ -66,7 +66,8 @@ func (p *Panel) SVG(id string) string { return p.svg(id, "", "") }
 
 func (p *Panel) svg(id, place, style string) string {
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" %sviewBox="0 0 %s %s" width="%s" height="%s" role="img" `+
-		`aria-labelledby="%s-t %s-d" font-family="system-ui, sans-serif"><title id="%s-t">%s</title><desc id="%s-d">%s</desc>%s%s</svg>`,
+		`aria-labelledby="%s-t %s-d" font-family="system-ui, sans-serif">`+
+		`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>%s%s</svg>`,
 		place, px(p.Width), px(p.Height), px(p.Width), px(p.Height), id, id, id, escape(p.Title), id, escape(p.Finding),
 		style, p.body)
 }
@@ -181,7 +182,8 @@ func Bar(b *report.Bar, t report.Tone) string {
 		c.line(b.Low*w, h/2, b.High*w, h/2, i, 2.5)
 	}
 	c.dot(min(max(b.At*w, 4), w-4), h/2, 4, i)
-	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" aria-hidden="true">%s</svg>`,
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" `+
+		`aria-hidden="true">%s</svg>`,
 		w, h, w, h, c.String())
 }
 

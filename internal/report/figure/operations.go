@@ -22,7 +22,8 @@ func spectra(d *report.Document) (all []Figure) {
 		f := Figure{
 			Name: named(s.Metric, s.Condition, "percentiles"), Kind: Percentiles, Numbers: spectrumTable(s),
 			Title: under(s.Title, s.Condition) + ", percentiles",
-			Finding: under(s.Title, s.Condition) + ": each point is the median, over the trials, of one percentile of the trial's single operations. " +
+			Finding: under(s.Title, s.Condition) + ": each point is the median, over the trials, of one percentile of " +
+				"the trial's single operations. " +
 				"A percentile is shown if at least ten operations of a trial lie beyond it.",
 			Panels: []Panel{spectrumPanel(s)},
 		}
@@ -160,9 +161,10 @@ func curves(d *report.Document) (all []Figure) {
 		}
 		all = append(all, Figure{
 			Name: named(c.Metric, c.Condition, "curve"), Kind: Sequence, Numbers: curveTable(c),
-			Title:   under(c.Title, c.Condition) + ", one after the other",
-			Finding: under(c.Title, c.Condition) + ", one after the other: the line is the median over the trials, the band between its quartiles.",
-			Panels:  []Panel{curvePanel(c)},
+			Title: under(c.Title, c.Condition) + ", one after the other",
+			Finding: under(c.Title, c.Condition) + ", one after the other: the line is the median over the trials, " +
+				"the band between its quartiles.",
+			Panels: []Panel{curvePanel(c)},
 		})
 	}
 	return all

@@ -178,7 +178,8 @@ func WriteJUnit(w io.Writer, j *Judgement) error {
 // texts, so a change is written only as far as the run knows it.
 func WriteMetrics(w io.Writer, j *Judgement) error {
 	var b strings.Builder
-	b.WriteString("# TYPE tare_gate_worse gauge\n# HELP tare_gate_worse 1 where a difference is worse beyond its margin.\n")
+	b.WriteString("# TYPE tare_gate_worse gauge\n" +
+		"# HELP tare_gate_worse 1 where a difference is worse beyond its margin.\n")
 	for i := range j.Checks {
 		c := &j.Checks[i]
 		worse := 0

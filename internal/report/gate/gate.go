@@ -27,7 +27,7 @@ type Outcome string
 // The outcomes, from the worst.
 const (
 	Worse     Outcome = "worse"     // confirmed, and beyond the margin
-	Undecided Outcome = "undecided" // nothing can be said: the control differs, or, if the gate is strict, not shown harmless
+	Undecided Outcome = "undecided" // nothing can be said, or not shown harmless although the gate is strict
 	Passed    Outcome = "passed"    // nothing is confirmed to be worse beyond the margin
 )
 
@@ -78,8 +78,8 @@ func Judge(d *report.Document, strict bool, id string) *Judgement {
 	run := &d.Runs[0]
 	j := &Judgement{
 		Gate: Version, Outcome: Passed, Strict: strict, Run: run.ID, Experiment: run.Experiment, Host: run.Host.Hostname,
-		Seed: run.Seed, Blocks: run.Blocks, Failed: run.Trials.Failed + run.Trials.TimedOut + run.Trials.Canceled + run.Trials.Skipped,
-		Checks: []Check{}, id: id,
+		Seed: run.Seed, Blocks: run.Blocks, Checks: []Check{}, id: id,
+		Failed: run.Trials.Failed + run.Trials.TimedOut + run.Trials.Canceled + run.Trials.Skipped,
 	}
 	for i := range d.Metrics {
 		m := &d.Metrics[i]

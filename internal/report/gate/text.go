@@ -79,7 +79,8 @@ func (j *Judgement) summary() string {
 // Write writes the judgement for people.
 func Write(w io.Writer, j *Judgement) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "gate: %s on %s, %s\n\n", plain.Line(j.Experiment), plain.Line(j.Host), unit.FormatCount(j.Blocks, "block"))
+	fmt.Fprintf(&b, "gate: %s on %s, %s\n\n", plain.Line(j.Experiment), plain.Line(j.Host),
+		unit.FormatCount(j.Blocks, "block"))
 	for i := range j.Checks {
 		c := &j.Checks[i]
 		fmt.Fprintf(&b, "  %-10s  %s against %s\n", c.State.label(), c.name(), plain.Line(c.Baseline))

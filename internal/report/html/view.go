@@ -84,7 +84,8 @@ func newView(d *report.Document) *view {
 			Tables: tableViews(d.Screen.Tables),
 		},
 		Answers: d.View.Answers, Legend: d.Legend, Details: tableViews(d.View.Details), Reasons: d.View.Reasons,
-		DataPaths: d.View.DataPaths, Applied: d.View.Applied, Plan: d.View.Plan, Absent: d.View.Absent, Failures: d.View.Failures, Written: d.View.Written,
+		DataPaths: d.View.DataPaths, Applied: d.View.Applied, Plan: d.View.Plan, Absent: d.View.Absent,
+		Failures: d.View.Failures, Written: d.View.Written,
 		Notes: d.View.Notes, Head: d.Head,
 	}
 	if v.Single {

@@ -165,7 +165,9 @@ func (s group) run(ctx context.Context, clock bench.Clock, sum *summary) error {
 	}
 	sinks := make([]supervise.PartSink, len(s.parts))
 	for i, r := range s.parts {
-		sinks[i] = supervise.PartSink{Number: r.number, Recorder: sum.of(r), Err: func(err error) error { return r.note(ctx, err) }}
+		sinks[i] = supervise.PartSink{
+			Number: r.number, Recorder: sum.of(r), Err: func(err error) error { return r.note(ctx, err) },
+		}
 	}
 	return s.shared.Work(ctx, bench.MeterOf(clock, sum), sinks)
 }

@@ -78,6 +78,7 @@ func (p *printer) steps(all []report.Step) {
 func (p *printer) findings(t *report.Table) {
 	widths := natural(t)
 	fixed := min(2, len(widths)-1) // the label and the baseline's value
+	p.narrowBaseline(t, widths, fixed)
 	for from := fixed; from < len(widths); {
 		to := p.fit(widths, fixed, from)
 		cols := append(sequence(0, fixed), sequence(from, to)...)
@@ -102,6 +103,25 @@ func natural(t *report.Table) []int {
 		}
 	}
 	return widths
+}
+
+// narrowBaseline folds the baseline's name, if with it there is no room for one finding: its values are
+// shorter.
+func (p *printer) narrowBaseline(t *report.Table, widths []int, fixed int) {
+	if fixed < 2 {
+		return
+	}
+	room := p.Width - len(indent) - min(widths[0], p.label()) - 2*gap - leastFinding
+	if widths[1] <= room {
+		return
+	}
+	values := 0
+	for _, g := range t.Groups {
+		for _, r := range g.Lines {
+			values = max(values, term.Width(r.Cells[1]))
+		}
+	}
+	widths[1] = max(values, room)
 }
 
 // fit says up to which column, from one on, there is room for findings of the least width.

@@ -159,7 +159,10 @@ func levelsPanel(m *report.Metric, key, others string) (Panel, bool) {
 	x, y := levelAxis(series, cells.right()-8), valueAxis(valuesOf(m), unitOf(m), levelsHeight-40, 26, 4)
 	var b canvas
 	title := cmp.Or(plain.Line(others), plain.Line(m.Title))
-	b.text(margin, 14, left, words, normal, shorten(title, 36)+axisNote(&y))
+	if y.log {
+		title = shorten(title, 32) + " · logarithmic values"
+	}
+	b.text(margin, 14, left, words, normal, shorten(title, 54))
 	b.vertical(&y, leftSpace, cells.right())
 	b.horizontal(&x, 26, levelsHeight-40)
 	b.text(cells.right(), levelsHeight-14, right, muted, small, shorten(plain.Line(key), 40)+axisNote(&x))

@@ -315,7 +315,11 @@ func TestInterruptedTells(t *testing.T) {
 // A run that is killed between two turns leaves processes that wait for their next one. Clean removes them, and
 // resume finishes the run.
 func TestKilledInTurns(t *testing.T) {
-	for _, engine := range usable(t, "native", "floor", "runc", "crun") {
+	engines := []string{"native", "runc"}
+	if !testing.Short() {
+		engines = append(engines, "floor", "crun")
+	}
+	for _, engine := range usable(t, engines...) {
 		t.Run(engine, func(t *testing.T) {
 			p := newTestEnv(t)
 			r := p.begin(t, "run", "cpu", "--engine", engine+","+engine+",name=other", "--param", "time=2s", "--param",

@@ -75,7 +75,7 @@ func TestNarrator(t *testing.T) {
 		"tare: prepared native in 3s\n",
 		"tare: hook before-trial command sync: done in 5ms\n",
 		"tare: hook before-trial command sync: ran 8 times, 40ms in all\n",
-		"tare: of 10s, 2s (20 %) were inside 8 trials, and 1s (10 %) of that measured; ",
+		"tare: of 10s, 2s (20 %) were inside 8 trials, and 1s (10 %) of that in their workloads; ",
 		"tare: cleaned up in 1s: ",
 	} {
 		if !strings.Contains(verbose, want) {

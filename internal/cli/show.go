@@ -53,8 +53,8 @@ changes of the primary metrics.
 					return a.showTrials(cmd.Context(), s, id)
 				}
 				open := app.OpenRun
-				if !a.global.JSON && format.name == "" && format.page == "" && as == "" { // text has no single operations
-					open = app.OpenValues
+				if short := format == (formatOptions{}) && as == ""; short && !a.global.JSON {
+					open = app.OpenValues // the first screen has no single operations
 				}
 				r, err := open(cmd.Context(), s, name)
 				switch {

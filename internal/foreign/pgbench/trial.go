@@ -22,7 +22,8 @@ func Trial(o *Output, l *Log) (foreign.Trial, error) {
 		t = o.trial()
 	} else {
 		t.Levels = []bench.Label{
-			{Key: "script", Value: foreign.Unknown}, {Key: "scale", Value: foreign.Unknown},
+			{Key: "script", Value: foreign.Unknown},
+			{Key: "scale", Value: foreign.Unknown},
 			{Key: "clients", Value: number10(l.Clients)},
 		}
 	}

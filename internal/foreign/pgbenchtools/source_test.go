@@ -63,17 +63,18 @@ func read(t *testing.T, names ...string) map[string]*bench.Run {
 // shown is a run in lines: its trials with some of their values.
 func shown(run *bench.Run, metrics ...string) (lines []string) {
 	for _, s := range run.Samples {
-		line := fmt.Sprintf("%s: %s", run.Header.Plan.Cells[s.Trial.Cell].Condition, s.Outcome)
+		var line strings.Builder
+		line.WriteString(fmt.Sprintf("%s: %s", run.Header.Plan.Cells[s.Trial.Cell].Condition, s.Outcome))
 		if s.Reason != "" {
-			line += ", " + s.Reason
+			line.WriteString(", " + s.Reason)
 		}
 		for _, name := range metrics {
 			i := slices.IndexFunc(run.Header.Metrics, func(m bench.Metric) bool { return m.Name == "load."+name })
 			if v, ok := s.Value(i); ok {
-				line += fmt.Sprintf(" %s=%.6g", name, v)
+				line.WriteString(fmt.Sprintf(" %s=%.6g", name, v))
 			}
 		}
-		lines = append(lines, line)
+		lines = append(lines, line.String())
 	}
 	return lines
 }

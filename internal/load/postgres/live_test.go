@@ -113,7 +113,7 @@ func signalBackends(t testing.TB, s *postgrestest.Server, signal syscall.Signal)
 	if err != nil {
 		t.Error(err)
 	}
-	for _, pid := range strings.Fields(string(children)) {
+	for pid := range strings.FieldsSeq(string(children)) {
 		var n int
 		if _, err := fmt.Sscan(pid, &n); err == nil {
 			_ = syscall.Kill(n, signal) // it may have ended

@@ -24,13 +24,14 @@ type ServerError struct {
 }
 
 func (e *ServerError) Error() string {
-	text := fmt.Sprintf("the server says: %s: %s (SQLSTATE %s)", e.Severity, e.Message, e.Code)
+	var text strings.Builder
+	text.WriteString(fmt.Sprintf("the server says: %s: %s (SQLSTATE %s)", e.Severity, e.Message, e.Code))
 	for _, more := range []string{e.Detail, e.Hint} {
 		if more != "" {
-			text += ": " + more
+			text.WriteString(": " + more)
 		}
 	}
-	return text
+	return text.String()
 }
 
 // ends reports whether the server closes the connection after this error.

@@ -6,6 +6,7 @@ package otlp
 import (
 	"encoding/json"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -82,10 +83,8 @@ func Write(w io.Writer, d *report.Document) error {
 // groupOf is the group of a run in a comparison.
 func groupOf(d *report.Document, id string) string {
 	for _, g := range d.Groups {
-		for _, run := range g.Runs {
-			if run == id {
-				return g.Name
-			}
+		if slices.Contains(g.Runs, id) {
+			return g.Name
 		}
 	}
 	return ""

@@ -146,10 +146,12 @@ func TestTakeResults(t *testing.T) {
 		"in it":            {func(dir string) error { return os.WriteFile(filepath.Join(dir, resultsFile), []byte("own"), 0o600) }, "own"},
 		"nothing":          {func(string) error { return nil }, ""},
 		"a link":           {func(dir string) error { return os.Symlink(outside, filepath.Join(dir, resultsFile)) }, ""},
-		"a link to a path": {func(dir string) error { return os.Symlink(elsewhere, filepath.Join(dir, "data")) }, ""},
+		"a link to a path": {func(dir string) error {
+			return errors.Join(os.Mkdir(filepath.Join(dir, "x"), 0o700), os.Symlink(elsewhere, filepath.Join(dir, "x", "data")))
+		}, ""},
 		"below it": {func(dir string) error {
-			return errors.Join(os.Mkdir(filepath.Join(dir, "data"), 0o700),
-				os.WriteFile(filepath.Join(dir, "data", resultsFile), []byte("own"), 0o600))
+			return errors.Join(os.MkdirAll(filepath.Join(dir, "tare-x-y-1", "data"), 0o700),
+				os.WriteFile(filepath.Join(dir, "tare-x-y-1", "data", resultsFile), []byte("own"), 0o600))
 		}, "own"},
 	} {
 		dir := t.TempDir()

@@ -101,8 +101,8 @@ func (w *workDir) Remove(ctx context.Context) error {
 // maxResults is larger than any results file, in bytes.
 const maxResults = 64 << 10
 
-// takeResults reads and removes the results file in dir or one level below. The file is
-// not trusted: a link cannot lead out of dir.
+// takeResults reads and removes the results file in dir or where an engine keeps a container's data
+// below it: in data of a directory of its own. The file is not trusted: a link cannot lead out of dir.
 func takeResults(dir string) (text []byte, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -110,7 +110,7 @@ func takeResults(dir string) (text []byte, err error) {
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	here, _ := fs.Glob(root.FS(), resultsFile) // the pattern is well formed, as is the next
-	below, _ := fs.Glob(root.FS(), "*/"+resultsFile)
+	below, _ := fs.Glob(root.FS(), "*/data/"+resultsFile)
 	found := append(here, below...)
 	if len(found) != 1 {
 		return nil, fmt.Errorf("it left %d files %s, want one", len(found), resultsFile)

@@ -257,7 +257,7 @@ func TestParams(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	seen := map[string]bool{}
 	for _, m := range slices.Concat(net.NewRTT(testToken).Metrics(), net.NewThroughput(testToken).Metrics()) {
-		if m.Role == bench.Counter {
+		if m.Role == bench.Counter || m.Role == bench.State {
 			continue // both have them
 		}
 		if seen[m.Name] || m.Title == "" || m.Doc == "" {

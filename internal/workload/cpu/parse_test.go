@@ -143,9 +143,9 @@ func TestTakeResults(t *testing.T) {
 		leave func(dir string) error
 		want  string
 	}{
-		"in it":            {func(dir string) error { return os.WriteFile(filepath.Join(dir, resultsFile), []byte("own"), 0o600) }, "own"},
-		"nothing":          {func(string) error { return nil }, ""},
-		"a link":           {func(dir string) error { return os.Symlink(outside, filepath.Join(dir, resultsFile)) }, ""},
+		"in it":   {func(dir string) error { return os.WriteFile(filepath.Join(dir, resultsFile), []byte("own"), 0o600) }, "own"},
+		"nothing": {func(string) error { return nil }, ""},
+		"a link":  {func(dir string) error { return os.Symlink(outside, filepath.Join(dir, resultsFile)) }, ""},
 		"a link to a path": {func(dir string) error {
 			return errors.Join(os.Mkdir(filepath.Join(dir, "x"), 0o700), os.Symlink(elsewhere, filepath.Join(dir, "x", "data")))
 		}, ""},

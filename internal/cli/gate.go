@@ -47,8 +47,9 @@ enough, never on what they are. Gate says which difference it would have found.
 can fail.
 
 The exit code is 0 if the gate passes, 5 if something is worse, and 6 if nothing
-can be said: the control differs from the baseline, nothing was compared or, with
---strict, something is not shown to be harmless. It is 3 if trials failed.`,
+can be said: the control differs from the baseline, nothing was compared, there
+are too few blocks or, with --strict, something is not shown to be harmless. It
+is 3 if trials failed.`,
 		Example: `  tare gate lifecycle -e runc -e runc,name=new,binary=./runc --smallest 10%
   tare gate image shop:1.4 shop:1.5 --budget 5m --junit gate.xml
   tare gate last --strict`,

@@ -8,6 +8,7 @@
 package report
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tare-bench/tare/internal/analysis"
@@ -99,6 +100,16 @@ type Trials struct {
 type Group struct {
 	Name string   `json:"name"`
 	Runs []string `json:"runs"` // IDs
+}
+
+// GroupOf is the name of the group of a run in a comparison; empty in the report of one run.
+func (d *Document) GroupOf(id string) string {
+	for _, g := range d.Groups {
+		if slices.Contains(g.Runs, id) {
+			return g.Name
+		}
+	}
+	return ""
 }
 
 // A Metric is one metric and all that is said about it.

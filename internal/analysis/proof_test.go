@@ -93,6 +93,7 @@ func fiveEqualCells(w noiseModel, seed uint64, blocks int) analysistest.Shape {
 // those that say something does: a verdict, an unreliable control, or a warning
 // that the shape of the data does not deserve.
 func TestFalseAlarms(t *testing.T) {
+	t.Parallel()
 	n := repetitions(100, 4000)
 	t.Logf("%d runs each, 5 cells, 2 primary metrics, 40 blocks; share of runs with at least one:", n)
 	t.Logf("%-20s %8s %8s %8s %10s", "noise", "primary", "detail", "control", "warning")
@@ -151,6 +152,7 @@ func one(b bool) int {
 
 // TestPower plants +5 % in one of five cells.
 func TestPower(t *testing.T) {
+	t.Parallel()
 	n := repetitions(40, 1000)
 	t.Logf("%d runs each, 5 cells, 2 primary metrics; +5 %% in one cell and 0 %% in three:", n)
 	t.Logf("%-20s %7s %8s %8s %8s %9s", "noise", "blocks", "found", "covered", "same", "wrong")

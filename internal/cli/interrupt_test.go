@@ -322,7 +322,7 @@ func TestKilledInTurns(t *testing.T) {
 	for _, engine := range usable(t, engines...) {
 		t.Run(engine, func(t *testing.T) {
 			p := newTestEnv(t)
-			r := p.begin(t, "run", "cpu", "--engine", engine+","+engine+",name=other", "--param", "time=2s", "--param",
+			r := p.begin(t, "run", "cpu", "--engine", engine+","+engine+",name=other", "--param", "time=1s", "--param",
 				"kernels=prime", "--interleave", "auto", "--blocks", "1", "--warmup", "0", "--washout", "off", "--precision", "off")
 			resting := p.awaitTurns(t, r, 2)
 			if err := r.cmd.Process.Kill(); err != nil {

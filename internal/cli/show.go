@@ -53,7 +53,7 @@ changes of the primary metrics.
 					}
 					return a.showTrials(cmd.Context(), s, id)
 				}
-				open := app.OpenRun
+				open := app.OpenSingles
 				if short := format == (formatOptions{}) && as == ""; short && !a.global.JSON {
 					open = app.OpenValues // the first screen has no single operations
 				}

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"math"
+	"regexp"
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
@@ -19,6 +20,18 @@ func (s Short) id(run *Run) string {
 	}
 	return plain.Line(s(run.ID))
 }
+
+// in has a text name runs by their short forms. An ID of another form, which only a foreign file can
+// have, stays: it could be any word.
+func (s Short) in(text string) string {
+	if s == nil {
+		return text
+	}
+	return runIDs.ReplaceAllStringFunc(text, s)
+}
+
+// runIDs matches the IDs that tare gives to runs.
+var runIDs = regexp.MustCompile(`\b\d{8}-\d{6}-[a-z0-9]+\b`)
 
 // name is what commands call a run.
 func (s Short) name(run *Run) string { return cmp.Or(plain.Line(run.Name), s.id(run)) }
@@ -72,7 +85,7 @@ func New(r *analysis.Result, short Short) *Document {
 	}
 	d.find(r.End != nil)
 	d.Trust = newTrust(&r.Trust)
-	d.sayRun(r)
+	d.sayRun(r, short)
 	d.sayScreen(r, short)
 	return d
 }
@@ -216,7 +229,7 @@ func NewComparison(c *analysis.Contrast, short Short) *Document {
 	}
 	d.findApart()
 	d.Trust = newTrust(&c.Trust)
-	d.sayComparison()
+	d.sayComparison(short)
 	d.sayScreenApart(short)
 	return d
 }

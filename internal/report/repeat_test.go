@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,5 +92,47 @@ func TestAppliedOnce(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestWarningsNameRunsShort checks that warnings name runs as commands do, whatever wrote the warning, and that
+// programs get whole IDs.
+func TestWarningsNameRunsShort(t *testing.T) {
+	const other, foreign = "20260314-141500-2abc", "big-1000000"
+	run := twoRuns()[0]
+	run.Header.Warnings = []bench.Warning{{
+		Code: analysis.CodeOtherRun, Text: "2 other runs were under way (" + other + ", " + foreign + ")", Hint: "see " + other,
+	}}
+	run.End = nil
+	result, err := analysis.Analyze(run, analysis.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := report.New(result, lastPart)
+	for _, want := range []report.Note{
+		{Text: "2 other runs were under way (2abc, " + foreign + ")", Hint: "see 2abc"},
+		{Hint: "finish it: tare resume " + lastPart(run.Header.ID)},
+	} {
+		if !slices.ContainsFunc(d.Notes, func(n report.Note) bool {
+			return n.Hint == want.Hint && strings.HasPrefix(n.Text, want.Text)
+		}) {
+			t.Errorf("no warning %+v in %+v", want, d.Notes)
+		}
+	}
+	if got := d.Warned[0]; !strings.Contains(got.Text, other) || !strings.Contains(got.Hint, other) {
+		t.Errorf("a program gets %+v", got)
+	}
+	both := twoRuns()
+	both[1].End = nil
+	contrast, err := analysis.Compare(both, analysis.CompareOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := both[1].Header.ID
+	want := report.Note{
+		Text: "run " + lastPart(id) + " was not finished", Hint: "finish it: tare resume " + lastPart(id),
+	}
+	if got := report.NewComparison(contrast, lastPart).Notes; !slices.Contains(got, want) {
+		t.Errorf("no warning %+v in %+v", want, got)
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // sayRun puts one run into words.
-func (d *Document) sayRun(r *analysis.Result) {
+func (d *Document) sayRun(r *analysis.Result, short Short) {
 	run := &d.Runs[0]
 	d.Head = [][]string{
 		append([]string{title(run)}, hostParts(&run.Host)...),
@@ -18,7 +18,7 @@ func (d *Document) sayRun(r *analysis.Result) {
 	}
 	d.Head = append(d.Head, awayParts(run.Engines)...)
 	d.Head = append(d.Head, lookParts(run)...)
-	marks := d.note(r.Warnings)
+	marks := d.note(r.Warnings, short)
 	if run.Trials.OK > 0 {
 		d.sayMetrics(marks)
 	}

@@ -190,3 +190,23 @@ func TestLoad(t *testing.T) {
 		})
 	}
 }
+
+// Another run was loading the image and has removed it since: it had no name when this run found it.
+func TestCheckLoadsWhatHasGone(t *testing.T) {
+	library := image.NewLibrary(t.TempDir(), image.WithAgent([]byte("not a program")))
+	img, err := library.Resolve(t.Context(), image.Agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := img.Digest()
+	store := &fake{images: map[string]owned.Stored{digest: {ID: digest, Digest: digest}}}
+	l := owned.Loader{Run: owned.Run{ID: "run-1", Engine: "docker"}, Library: library}
+	if _, err := l.Load(t.Context(), store, image.Agent); err != nil || len(store.calls) > 0 {
+		t.Fatalf("calls %q, %v", store.calls, err)
+	}
+	delete(store.images, digest)
+	store.makes = owned.Stored{ID: digest, Digest: digest}
+	if err := l.Check(t.Context(), store, image.Agent); err != nil || !slices.Equal(store.calls, []string{"receive"}) {
+		t.Errorf("calls %q, %v", store.calls, err)
+	}
+}

@@ -58,9 +58,17 @@ func (l *Loader) Load(ctx context.Context, s Store, ref string) (Loaded, error) 
 	})
 }
 
-// Check loads an image and checks that the store still has it. If not, the next Check loads it
-// again.
+// Check loads an image and checks that the store still has it. It loads once more what has gone: another run may
+// have removed an image that this one used without a name of its own.
 func (l *Loader) Check(ctx context.Context, s Store, ref string) error {
+	err := l.check(ctx, s, ref)
+	if s.Gone(err) {
+		err = l.check(ctx, s, ref)
+	}
+	return err
+}
+
+func (l *Loader) check(ctx context.Context, s Store, ref string) error {
 	loaded, err := l.Load(ctx, s, ref)
 	if err != nil {
 		return err

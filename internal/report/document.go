@@ -161,7 +161,7 @@ type Row struct {
 	// InRun is there in a comparison, for all cells but the baseline of the runs.
 	InRun *InRun `json:"in_run,omitempty"`
 	// Values are of a primary metric: one for each of the run's block numbers or, in a comparison, for
-	// each run of the group. Null where there are none.
+	// each run of the group that has one. Null where there are none.
 	Values Numbers `json:"values"`
 
 	index int // of the cell in the plan

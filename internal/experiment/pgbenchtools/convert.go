@@ -125,7 +125,7 @@ func (c *converter) experiment() Experiment {
 	tooSmall := func(s int) bool { return s < slices.Max(append(e.Clients, 0)) }
 	if slices.ContainsFunc(e.Scales, tooSmall) && e.Script == tpcb {
 		c.note(c.values["SCALES"].line, "with fewer branches (the scale) than clients, transactions wait for one another's "+
-			"rows; that is what is measured there")
+			"rows, and their times show mostly that")
 	}
 	c.noteRest(e)
 	return e

@@ -256,10 +256,14 @@ func contrastMetric(c *analysis.Contrast, m analysis.ContrastMetric) Metric {
 		}
 		at := &out.Conditions[len(out.Conditions)-1]
 		for i, s := range r.Sides {
+			var each Numbers
+			if out.Role == bench.Primary { // as in the report of one run
+				each = s.Each
+			}
 			at.Rows = append(at.Rows, Row{
 				Cell: r.Cell, Group: c.Groups[i].Name, N: s.N,
 				Median: number(s.Value), Low: number(s.Low), High: number(s.High),
-				Effect: newEffect(s.Comparison, r.Smallest), InRun: newInRun(&r, &s.InRun), Values: s.Each,
+				Effect: newEffect(s.Comparison, r.Smallest), InRun: newInRun(&r, &s.InRun), Values: each,
 			})
 		}
 	}

@@ -51,6 +51,14 @@ func TestCommand(t *testing.T) {
 		{"level of two", func(h *bench.Header) { h.Plan.Factors[0].Levels[1] = "a,b" }, ""},
 		{"name of a metric", func(h *bench.Header) { h.Metrics[0].Name, h.Plan.Restrict = "$(x)", []string{"$(x)"} }, ""},
 		{"engine with options", func(h *bench.Header) { h.Engines[0].Options = map[string]string{"binary": "./runc"} }, ""},
+		{"another baseline", func(h *bench.Header) { h.Plan.Cells[0].Baseline, h.Plan.Cells[2].Baseline = false, true }, "tare run " +
+			"lifecycle --engine native,floor,crun --baseline crun --blocks 8..8 --budget off --precision off --seed 3"},
+		{"baseline for a shell", func(h *bench.Header) {
+			h.Plan.Cells[0].Baseline, h.Plan.Cells[2].Baseline, h.Plan.Cells[2].Name = false, true, "$(x)"
+		}, ""},
+		{"without control", func(h *bench.Header) { h.Plan.Cells[3].Control, h.Plan.Syscalls = false, true }, "tare run lifecycle " +
+			"--engine native,floor,crun --blocks 8..8 --budget off --precision off --no-control --syscalls --seed 3"},
+		{"of another program", func(h *bench.Header) { h.MeasuredBy = "pgbench" }, ""},
 		{"planted", func(h *bench.Header) { h.Plan.Plants = []bench.Plant{{Cell: 1, Delay: time.Second}} }, ""},
 	} {
 		run := analysistest.Run(analysistest.Shape{Seed: 3, Blocks: 8, Cells: engines()[:3]})

@@ -25,7 +25,10 @@ func (d *Document) sayRun(r *analysis.Result, short Short) {
 	d.sayReasons()
 	d.writeDataPaths()
 	d.sayLevels()
-	d.View.Applied, d.View.Plan = appliedLines(d.Settings), planLines(run)
+	d.View.Applied = appliedLines(d.Settings)
+	if r.Header.MeasuredBy == "" { // another program had no plan
+		d.View.Plan = planLines(run)
+	}
 	d.sayFailures()
 	d.Written = writtenLines(run)
 }

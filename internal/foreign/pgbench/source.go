@@ -193,7 +193,7 @@ func notes(trials []foreign.Trial, outputs []*Output, logs []*readLog) (all []fo
 		"some logs have only a part of the transactions, so the percentiles are of that part",
 		"run pgbench without --sampling-rate")
 	add(len(outputs) == 0,
-		"a log names neither script nor scale, and its rate is from the first to the last transaction that ended",
+		"a log names neither script nor scale, and its rate is from the first transaction or interval in it to the last",
 		"import what pgbench printed with it")
 	return all
 }

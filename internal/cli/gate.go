@@ -118,7 +118,7 @@ func (a *invocation) gate(ctx context.Context, cmd *cobra.Command, args []string
 		}
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Changed && (planned[f.Name] || f.Name == "plant") {
+		if f.Changed && (planned[f.Name] || f.Name == "plant" || f.Name == "label") {
 			changed = append(changed, "--"+f.Name)
 		}
 	})

@@ -222,11 +222,8 @@ func SplitLogs(files []foreign.File) (logs []LogFiles, others []foreign.File) {
 	return logs, others
 }
 
-// isLog reports whether a file begins like a log. Stdin cannot be read twice, so it is none.
+// isLog reports whether a file begins like a log.
 func isLog(f *foreign.File) bool {
-	if f.Base == "stdin" {
-		return false
-	}
 	begin, err := f.Begins(256)
 	line, _, whole := bytes.Cut(begin, []byte("\n"))
 	var fields [maxFields]int64

@@ -137,6 +137,18 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
+// A log can come from stdin.
+func TestLogFromStdin(t *testing.T) {
+	in, err := foreign.Open([]string{foreign.Stdin}, strings.NewReader("0 1 1000 0 1700000001 500000\n0 2 3000 0 1700000002 500000\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets, err := pgbench.Source().Read(in)
+	if err != nil || len(sets) != 1 || sets[0].Trials[0].Values["load.transactions"] != 2 {
+		t.Errorf("%+v, error %v; want one trial with two transactions", sets, err)
+	}
+}
+
 // fileOf is a file whose time is known.
 func fileOf(name, text string) foreign.File {
 	f := foreign.NewFile(name, text)

@@ -126,7 +126,7 @@ var allowed = map[string][]string{
 	},
 	"internal/workload/http":         {"internal/image", "internal/kernel/netpath"},
 	"internal/workload/net":          {"internal/kernel/netpath"},
-	"internal/workload/postgres":     {"internal/image", "internal/kernel/netpath"},
+	"internal/workload/postgres":     {"internal/image", "internal/kernel/netpath", "internal/kernel/userns"},
 	"internal/workload/pull":         {"internal/image", "internal/image/registry", "internal/supervise/ready"},
 	"internal/workload/start":        {"internal/image", "internal/kernel/netpath", "internal/supervise/ready"},
 	"internal/workload/localtest":    {"internal/engine/native", "internal/engine/docker", "internal/engine/enginetest", "internal/image/imagetest"},

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -371,6 +372,13 @@ func TestTemplate(t *testing.T) {
 	const least, most = 30 << 20, 400 << 20
 	if made.bytes < least || made.bytes > most || made.version < 100000 {
 		t.Errorf("%d bytes of version %d", made.bytes, made.version)
+	}
+	closed, err := os.Stat(filepath.Dir(made.dir))
+	if err != nil || closed.Mode().Perm()&0o007 != 0 {
+		t.Errorf("other users may pass to the password's hash and the key: %v, %v", closed.Mode(), err)
+	}
+	if stat, ok := closed.Sys().(*syscall.Stat_t); !ok || stat.Uid != uint32(os.Geteuid()) {
+		t.Errorf("the directory around the cluster has the owner %d", stat.Uid)
 	}
 	if err := task.Common.Remove(t.Context()); err != nil {
 		t.Error(err)

@@ -19,6 +19,7 @@ type plantedCause struct {
 	plant  func(t *testing.T, p *testEnv) (args []string)
 	metric string
 	reason string
+	long   bool // it takes too long for the short form
 	// truth lies between low and high, as far as this run knows them.
 	truth func(d report.Document, cell report.Row, why report.Reason) (low, truth, high float64)
 }
@@ -140,7 +141,7 @@ func causes() map[string]plantedCause {
 					"parts=write1", "--param", "scale=2", "--param", "write_time=400ms",
 				}
 			},
-			metric: "write1.rate", reason: "write1.server.syncs",
+			metric: "write1.rate", reason: "write1.server.syncs", long: true,
 			// One for each transaction of one client, and a few of what the server does besides.
 			truth: func(_ report.Document, _ report.Row, why report.Reason) (float64, float64, float64) {
 				return 0.95, why.Value, 1.1
@@ -214,6 +215,9 @@ func onDisk(t *testing.T, p *testEnv) {
 // cause has.
 func TestPlantedCausesAreNamed(t *testing.T) {
 	for name, c := range causes() {
+		if c.long && testing.Short() {
+			continue
+		}
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			require(t, c.engine)
 			p := newTestEnv(t)

@@ -30,7 +30,7 @@ import (
 // needServer ends the test if this host has no PostgreSQL.
 func needServer(t testing.TB) {
 	t.Helper()
-	if _, err := imagetest.Library(t).Resolve(t.Context(), "host:postgres"); err != nil {
+	if _, err := postgres.SharedLibrary(t).Resolve(t.Context(), "host:postgres"); err != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatal(err)
 		}
@@ -38,8 +38,12 @@ func needServer(t testing.TB) {
 	}
 }
 
+// workload is what is tested. In the short form, its runs share clusters: see postgres.NewShared.
 func workload(t testing.TB) bench.Workload {
 	t.Helper()
+	if testing.Short() {
+		return postgres.NewShared(t)
+	}
 	return postgres.New(func(dir string) *image.Library {
 		return image.NewLibrary(dir, image.WithAgent(imagetest.Agent(t)))
 	})
@@ -52,7 +56,7 @@ func engine(t testing.TB, name string) bench.Engine {
 	if name == "native" {
 		return localtest.Native(t)
 	}
-	env := enginetest.NewEnv(t, imagetest.Library(t))
+	env := enginetest.NewEnv(t, postgres.SharedLibrary(t))
 	var e bench.Engine
 	switch name {
 	case "floor":
@@ -69,6 +73,9 @@ func measure(t testing.TB, e bench.Engine, spec bench.Spec, n int, options ...st
 	t.Helper()
 	all := map[string]string{
 		"scale": "1", "clients": "2", "time": "150ms", "write_time": "600ms", "warmup": "20ms", "shared_buffers": "64MB",
+	}
+	if testing.Short() {
+		all["time"], all["write_time"] = "100ms", "200ms"
 	}
 	for i := 0; i < len(options); i += 2 {
 		all[options[i]] = options[i+1]
@@ -112,10 +119,19 @@ func above(t *testing.T, values map[string]float64, metrics ...string) {
 
 // Every engine gives every part its values, on every way to the server that it has.
 func TestParts(t *testing.T) {
+	trials := 2
+	if testing.Short() {
+		trials = 1
+	}
 	for _, name := range []string{"native", "runc", "floor"} {
 		t.Run(name, func(t *testing.T) {
-			v := good(t, measure(t, engine(t, name), bench.Spec{Network: "host"}, 2, "clients", "1"))
-			for _, part := range []string{"read1", "read", "write1", "write"} {
+			parts := []string{"read1", "read", "write1", "write"}
+			if testing.Short() && name != "native" {
+				parts = parts[:3]
+			}
+			v := good(t, measure(t, engine(t, name), bench.Spec{Network: "host"}, trials, "clients", "1", "parts",
+				strings.Join(parts, ",")))
+			for _, part := range parts {
 				above(t, v, part+".rate", part+".time.p50", part+".transactions", part+".hit_ratio", part+".memory_load",
 					part+".connect.p50", part+".inside.waits", part+".server.switches")
 				if v[part+".failed"] != 0 || v[part+".checkpoints"] != 0 || v[part+".temp_bytes"] != 0 {
@@ -124,7 +140,7 @@ func TestParts(t *testing.T) {
 				}
 			}
 			above(t, v, "postgres.ready", "postgres.copy", "postgres.memory_rest", "write1.server.wal",
-				"write1.server.full_pages", "write1.server.syncs", "write1.stmt.end.p50", "write.stmt.update_branches.p50")
+				"write1.server.full_pages", "write1.server.syncs", "write1.stmt.end.p50", "write1.stmt.update_branches.p50")
 			if v["read.server.reads"] != 0 {
 				t.Errorf("%v pages were read for each select; they were warm", v["read.server.reads"])
 			}
@@ -134,10 +150,17 @@ func TestParts(t *testing.T) {
 
 // A Unix socket works where there is no network at all.
 func TestSocket(t *testing.T) {
+	parts := []string{"read1", "write1"}
+	if testing.Short() {
+		parts = parts[:1]
+	}
 	for _, name := range []string{"native", "runc"} {
 		t.Run(name, func(t *testing.T) {
-			samples := measure(t, engine(t, name), bench.Spec{Reach: bench.ReachSocket}, 1, "parts", "read1,write1")
-			above(t, good(t, samples), "read1.rate", "write1.rate")
+			samples := measure(t, engine(t, name), bench.Spec{Reach: bench.ReachSocket}, 1, "parts", strings.Join(parts, ","))
+			v := good(t, samples)
+			for _, part := range parts {
+				above(t, v, part+".rate")
+			}
 			if diff := cmp.Diff([]string{"unix socket"}, samples[0].Applied.Path); diff != "" {
 				t.Errorf("path (-want +got):\n%s", diff)
 			}

@@ -44,6 +44,9 @@ const (
 	keyFile         = "tare.key"
 )
 
+// templatesName is the name of the templates in Task.Common.
+const templatesName = "postgres templates"
+
 // templates are those of a run. Cells share one if they have the same image and scale. One that
 // cannot be made is tried once.
 type templates struct {
@@ -78,7 +81,7 @@ func (s *templates) Remove(ctx context.Context) error {
 // templateOf returns the template of a cell, which it makes if no cell has needed it before.
 func (w workload) templateOf(ctx context.Context, t bench.Task, p program, scale int) (*template, error) {
 	// Making the list cannot fail.
-	s, _ := bench.GetCommon(t.Common, "postgres templates", func() (*templates, error) {
+	s, _ := bench.GetCommon(t.Common, templatesName, func() (*templates, error) {
 		return &templates{all: map[templateKey]madeTemplate{}}, nil
 	})
 	s.mu.Lock()

@@ -1,0 +1,196 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/image/imagetest"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := shared.remove(); err != nil {
+		fmt.Fprintln(os.Stderr, "left behind:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// NewShared returns the workload whose runs share what takes long to make: the packed image, and the
+// clusters, of which only the first run has one as users have it. All others get copies with one WAL
+// segment in place of many.
+func NewShared(tb testing.TB) bench.Workload {
+	tb.Helper()
+	lib := SharedLibrary(tb)
+	return sharing{workload{func(string) *image.Library { return lib }}}
+}
+
+// SharedLibrary returns the library of all tests.
+func SharedLibrary(tb testing.TB) *image.Library {
+	tb.Helper()
+	lib, err := shared.library(imagetest.Agent(tb))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return lib
+}
+
+// sharing is a workload that gives each run the clusters that runs before it have made.
+type sharing struct{ workload }
+
+// Setup implements bench.Fixturer.
+func (w sharing) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
+	s, err := bench.GetCommon(t.Common, templatesName, func() (*templates, error) { return shared.give(t.Dir) })
+	if err != nil {
+		return nil, err
+	}
+	f, err := w.workload.Setup(ctx, t)
+	return f, errors.Join(err, shared.keep(s))
+}
+
+// shared is what the tests of this process have in common.
+var shared sharedFiles
+
+type sharedFiles struct {
+	mu        sync.Mutex
+	dir       string // empty = nothing is there yet
+	lib       *image.Library
+	templates map[templateKey]template
+}
+
+// open makes the directory. The mutex is held.
+func (s *sharedFiles) open() (err error) {
+	if s.dir == "" {
+		s.templates = map[templateKey]template{}
+		s.dir, err = os.MkdirTemp("", "tare-postgres-")
+	}
+	return err
+}
+
+func (s *sharedFiles) remove() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dir == "" {
+		return nil
+	}
+	return os.RemoveAll(s.dir)
+}
+
+func (s *sharedFiles) library(agent []byte) (*image.Library, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	if s.lib == nil {
+		// Containers may have a root of their own, and must get to their files.
+		if err := os.Chmod(s.dir, 0o711); err != nil {
+			return nil, err
+		}
+		s.lib = image.NewLibrary(filepath.Join(s.dir, "images"), image.WithAgent(agent))
+	}
+	return s.lib, nil
+}
+
+// give returns copies of all clusters below a run's directory.
+func (s *sharedFiles) give(dir string) (*templates, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	given := &templates{all: map[templateKey]madeTemplate{}}
+	for key, p := range s.templates {
+		own, err := p.linkedBelow(dir)
+		if err != nil {
+			return nil, err
+		}
+		given.all[key] = madeTemplate{template: own}
+	}
+	return given, nil
+}
+
+// keep copies the clusters that a run has made.
+func (s *sharedFiles) keep(made *templates) error {
+	made.mu.Lock()
+	all := maps.Clone(made.all)
+	made.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.open(); err != nil {
+		return err
+	}
+	for key, one := range all {
+		if _, ok := s.templates[key]; ok || one.err != nil {
+			continue
+		}
+		kept, err := one.template.linkedBelow(s.dir)
+		if err == nil {
+			err = kept.trim()
+		}
+		if err != nil {
+			return err
+		}
+		s.templates[key] = *kept
+	}
+	return nil
+}
+
+// linkedBelow returns the same cluster in a directory of its own below dir, with links to the same
+// files: nobody writes to them.
+func (p *template) linkedBelow(dir string) (*template, error) {
+	to, err := os.MkdirTemp(dir, "postgres-")
+	if err != nil {
+		return nil, err
+	}
+	own := *p
+	own.dir = to
+	if own.agent, err = filepath.Rel(p.dir, p.agent); err != nil {
+		return nil, err
+	}
+	own.agent = filepath.Join(to, own.agent)
+	return &own, filepath.WalkDir(p.dir, func(from string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		at := filepath.Join(to, from[len(p.dir):])
+		if !e.IsDir() {
+			return os.Link(from, at)
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if err := os.Mkdir(at, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return os.Chmod(at, info.Mode().Perm())
+	})
+}
+
+// trim removes the WAL segments that are there for later use: the first one has the last checkpoint.
+func (p *template) trim() error {
+	segments, err := filepath.Glob(filepath.Join(p.data(), "pg_wal", "0*"))
+	if err != nil {
+		return err
+	}
+	slices.Sort(segments)
+	for _, name := range segments[min(1, len(segments)):] {
+		info, err := os.Stat(name)
+		if err != nil {
+			return err
+		}
+		p.bytes -= info.Size()
+		if err := os.Remove(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

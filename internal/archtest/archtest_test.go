@@ -81,6 +81,7 @@ var allowed = map[string][]string{
 	"internal/image/registry":              {"internal/bench", "internal/image", "github.com/google/go-containerregistry"},
 	"internal/image/registry/registrytest": {"internal/image/registry", "internal/image"},
 	"internal/supervise/ready":             {"internal/bench", "internal/supervise"},
+	"internal/supervise/capacity":          {"internal/bench"},
 	"internal/engine/stdstream":            {},
 	"internal/remote":                      {"internal/bench"},
 	"internal/engine/*": {
@@ -124,9 +125,12 @@ var allowed = map[string][]string{
 		"internal/text/plain", "internal/kernel/proc", "internal/kernel/cgroup", "internal/agent", "internal/load",
 		"internal/load/*", "internal/supervise",
 	},
-	"internal/workload/http":         {"internal/image", "internal/kernel/netpath"},
-	"internal/workload/net":          {"internal/kernel/netpath"},
-	"internal/workload/postgres":     {"internal/image", "internal/kernel/netpath", "internal/kernel/userns"},
+	"internal/workload/http": {"internal/image", "internal/kernel/netpath", "internal/supervise/capacity"},
+	"internal/workload/net":  {"internal/kernel/netpath"},
+	"internal/workload/postgres": {
+		"internal/image", "internal/kernel/netpath", "internal/kernel/userns", "internal/supervise/capacity",
+		"internal/foreign", "internal/foreign/pgbench",
+	},
 	"internal/workload/pull":         {"internal/image", "internal/image/registry", "internal/supervise/ready"},
 	"internal/workload/start":        {"internal/image", "internal/kernel/netpath", "internal/supervise/ready"},
 	"internal/workload/localtest":    {"internal/engine/native", "internal/engine/docker", "internal/engine/enginetest", "internal/image/imagetest"},

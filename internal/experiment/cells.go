@@ -171,10 +171,12 @@ func isolationFactors() []string {
 	}
 }
 
-// choices leaves out the factors that do not apply to a plain process.
+// choices leaves out the factors that do not apply to a plain process. A Unix socket is a way to reach one,
+// too.
 func choices(chosen []choice) []choice {
 	return slices.DeleteFunc(slices.Clone(chosen), func(c choice) bool {
-		return !c.level.isNamed && slices.Contains(isolationFactors(), c.factor)
+		isSocket := c.factor == "network" && c.level.name == socketWord
+		return !c.level.isNamed && !isSocket && slices.Contains(isolationFactors(), c.factor)
 	})
 }
 

@@ -21,6 +21,13 @@ func TestPlainProcessIsOneCell(t *testing.T) {
 		{"factors: {engine: [native, runc]}\nconditions: {network: [none, bridge]}", "native:host, runc:none, native:host, runc:bridge"},
 		{"factors: {engine: [native, runc], network: [none, macvlan]}\nexclude: [{engine: native, " +
 			"network: none}]", "native:host, runc none:none, runc macvlan:macvlan/peer"},
+		{"factors: {engine: [native, runc], network: [host, bridge, socket]}", "native:host, native socket:host/socket, " +
+			"runc host:host, runc bridge:bridge, runc socket:/socket"},
+		{"factors: {engine: [native, runc], network: socket}", "native:host/socket, runc:/socket"},
+		{
+			"factors: {engine: [native, runc]}\nconditions: {network: [host, socket]}",
+			"native:host, runc:host, native:host/socket, runc:/socket",
+		},
 		{"factors: {engine: [native, runc], network: [{name: own, network: bridge}]}", "native:bridge, runc:bridge"}, // what is named is meant
 	} {
 		p, err := plan("x.yaml", []byte("workload: lifecycle\ncontrol: false\n"+tt.yaml))

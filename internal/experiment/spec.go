@@ -133,9 +133,12 @@ func networks() []struct{ word, kind, reach string } {
 		{"macvlan", "macvlan", "peer"},
 		{"slirp4netns", "slirp4netns", "published"},
 		{"pasta", "pasta", "published"},
-		{"socket", "", "socket"},
+		{socketWord, "", "socket"},
 	}
 }
+
+// socketWord is the network of a container that only a Unix socket reaches.
+const socketWord = "socket"
 
 // networkKey sets two fields with one word.
 func networkKey() specKey {
@@ -149,7 +152,8 @@ func networkKey() specKey {
 		doc: "`none` (a separate namespace with only loopback; the default), `host`, `bridge` (clients connect to the " +
 			"container's address), `published` (a bridge; clients connect to a port of the host), `peer` (a bridge; the " +
 			"client is a second container), `macvlan`, `slirp4netns`, `pasta` or `socket` (a Unix socket in a bind mount, " +
-			"and no network, for workloads that can use one). As a level of a factor, `native` is the plain process.",
+			"and no network, for workloads that can use one). As a level of a factor, `native` is the plain process: " +
+			"of these it has only `host` and `socket`.",
 		read: func(r *reader, n yamldoc.Node, out *[]setting) {
 			word, ok := v.read(r, n)
 			if !ok {

@@ -63,6 +63,9 @@ type Report struct {
 	// Slices say, by metric, how fast the load was in each slice of a process that takes turns, in any
 	// unit: how far they differ tells how much noise is within a trial.
 	Slices map[string][]float64 `json:"slices,omitempty"`
+	// Series are values in order of time, such as the rate in each second: at most MaxSeries of a
+	// metric, none of which is infinite or NaN.
+	Series map[string][]float64 `json:"series,omitempty"`
 	// Measured is the time, in seconds, in which the load measured; 0 = unknown. What it does before,
 	// such as making data, is not in it.
 	Measured float64 `json:"measured,omitempty"`
@@ -92,11 +95,29 @@ func (r *Report) AddSlices(metric string, speeds []float64) {
 	}
 	for _, v := range speeds {
 		if len(r.Slices[metric]) < maxSlices {
-			rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 5, 64), 64) // it was formatted here
-			r.Slices[metric] = append(r.Slices[metric], rounded)
+			r.Slices[metric] = append(r.Slices[metric], rounded(v))
 		}
 	}
 }
+
+// AddToSeries adds a value to a series that has room for it, rounded to what its noise leaves of it.
+func (r *Report) AddToSeries(metric string, v float64) {
+	if r.Series == nil {
+		r.Series = map[string][]float64{}
+	}
+	if len(r.Series[metric]) < MaxSeries {
+		r.Series[metric] = append(r.Series[metric], rounded(v))
+	}
+}
+
+// rounded keeps five digits.
+func rounded(v float64) float64 {
+	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 5, 64), 64) // it was formatted here
+	return v
+}
+
+// MaxSeries is the number of values of a series: an hour has as many seconds.
+const MaxSeries = 3600
 
 // maxSlices is the number of slices of a metric that a report has.
 const maxSlices = 1000
@@ -150,6 +171,11 @@ func parseLine(line []byte) (*Report, error) {
 	}
 	if math.IsNaN(r.Measured) || r.Measured < 0 {
 		return nil, fmt.Errorf("%w: it measured for %v s", ErrReport, r.Measured)
+	}
+	for name, values := range r.Series {
+		if len(values) > MaxSeries {
+			return nil, fmt.Errorf("%w: series %.80q has %d values", ErrReport, name, len(values))
+		}
 	}
 	for name, d := range r.Distributions {
 		if _, err := d.Histogram(); err != nil {

@@ -21,7 +21,19 @@ func TestParse(t *testing.T) {
 	if diff := cmp.Diff([]*load.Report{r, r}, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
+	for range load.MaxSeries + 1 {
+		r.AddToSeries("rate", 1234567)
+	}
+	if got := r.Series["rate"]; len(got) != load.MaxSeries || got[0] != 1234600 {
+		t.Errorf("a series has %d values, the first is %v", len(got), got[0])
+	}
+	r.Series["rate"] = append(r.Series["rate"], 1)
+	long, err := r.Line()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, text := range map[string]string{
+		"a long series":    string(long),
 		"another program":  "hello\n",
 		"another version":  "tare-load v2 {}\n",
 		"cut off":          string(line[:len(line)-1]),

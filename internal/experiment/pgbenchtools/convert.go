@@ -144,9 +144,11 @@ func (c *converter) script() string {
 		return tpcb
 	case "nobranch", ":-N":
 		return "simple-update"
+	case "insert", "update":
+		return name
 	}
 	if !c.values["SCRIPT"].computed {
-		c.fail("SCRIPT", "tare has select, tpc-b and nobranch",
+		c.fail("SCRIPT", "tare has select, tpc-b, nobranch, insert and update",
 			"the script %s has no counterpart among the loads of tare", yamldoc.Quote(name))
 	}
 	return ""

@@ -26,6 +26,10 @@ type Log struct {
 	Times      *load.Histogram
 	Aggregated bool
 
+	// From and To restrict the log, unless they are zero: transactions count that ended from From on and before
+	// To.
+	From, To time.Time
+
 	First, Last time.Time // when the first transaction ended, and the last; of an aggregated log, when its intervals began
 
 	sum, squares float64 // of times, in microseconds
@@ -165,6 +169,10 @@ func (l *Log) transaction(f *[maxFields]int64, noTime bool) (wrong string) {
 		l.clients = append(l.clients, false)
 	}
 	l.clients[client] = true
+	ended := time.Unix(sec, usec*1000)
+	if ended.Before(l.From) || !l.To.IsZero() && !ended.Before(l.To) {
+		return ""
+	}
 	if noTime {
 		if f[2] == skippedWord {
 			l.Skipped++
@@ -173,7 +181,6 @@ func (l *Log) transaction(f *[maxFields]int64, noTime bool) (wrong string) {
 		}
 		return ""
 	}
-	ended := time.Unix(sec, usec*1000)
 	if l.First.IsZero() || ended.Before(l.First) {
 		l.First = ended
 	}

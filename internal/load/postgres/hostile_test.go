@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 // What a server sends: that it has accepted a client, that the statement is prepared, and the answer
@@ -103,7 +105,8 @@ func (brokenStream) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 // answering is a worker with one session that waits for the answer to its only statement.
 func answering(p *plan) (*worker, *session) {
 	p.script = scriptOf(SelectOnly)
-	w := &worker{plan: p, tally: newTally(p.script), free: newQueue(1), busy: 1, stop: &atomic.Bool{}, now: 30 * time.Millisecond}
+	w := &worker{plan: p, tally: newTally(p), free: newQueue(1), busy: 1, stop: &atomic.Bool{}, now: 30 * time.Millisecond}
+	w.turn = (*turn.Stage)(nil).Clock(time.Now())
 	w.schedule = schedule{countFrom: 20 * time.Millisecond, until: time.Second}
 	return w, &session{phase: running, stream: brokenStream{}, socket: stream{fd: -1}, sent: 25 * time.Millisecond}
 }

@@ -78,6 +78,9 @@ func TestScripts(t *testing.T) {
 				if history && got[0] != fmt.Sprint(v["committed"]) || !history && got[0] != "0" {
 					t.Errorf("%s rows in pgbench_history, committed are %v", got[0], v["committed"])
 				}
+				if history && got[1] != fmt.Sprint(v["delta"]) || account && got[2] != fmt.Sprint(v["delta"]) {
+					t.Errorf("the deltas of history add up to %s, of accounts to %s, committed are %v", got[1], got[2], v["delta"])
+				}
 				if history && account && got[1] != got[2] || small && (got[2] != got[3] || got[3] != got[4]) ||
 					account != (got[2] != "0") || small != (got[4] != "0") {
 					t.Errorf("rows, and sums of deltas, accounts, tellers, branches: %v", got)

@@ -77,6 +77,18 @@ func (p *plan) takesTurns() bool {
 	return p.script.name == SelectOnly && p.rate == 0 && !p.each && len(p.sweep) == 0
 }
 
+// seconds is the number of whole seconds of the measured time, if they are told one by one.
+func (p *plan) seconds() int {
+	n := int(p.time / time.Second)
+	if n < leastSeconds || len(p.sweep) > 0 {
+		return 0
+	}
+	return n
+}
+
+// leastSeconds is the least number of seconds that are worth a series.
+const leastSeconds = 3
+
 func parseSweep(list string) (clients []int, err error) {
 	if list == "" {
 		return nil, nil

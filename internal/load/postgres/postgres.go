@@ -34,6 +34,7 @@
 //	transactions          the number of those that began and ended well after the warm-up
 //	committed             all that ended well, with those of the warm-up and of a stretch: for a
 //	                      comparison with the tables
+//	delta                 the sum of the deltas that these wrote, or would have written
 //	offered               the rate of an open loop
 //	time.p50 … p99.9      from the first statement sent, or from when it was due in an open loop, to
 //	time.min, max,        the answer to the last; the distribution is "time"
@@ -46,9 +47,14 @@
 //	failed.other          any other; the fact "failed.other" has the first of these errors
 //	client_cpu            CPU time of the client in a second, per thread
 //	cpu_each              CPU time of the client for each transaction
+//	per_second.rate       series of at least three whole seconds of time: transactions that ended well
+//	per_second.time.mean  in each second, the mean of their times, and the longest; 0 where none ended;
+//	per_second.time.max   not of a sweep
 //	rate.stretch …        where it takes turns: the same in an uninterrupted stretch (Stretches)
 //	rate.cN, time.p50.cN  of each step of a sweep, and also time.p99.cN
 //	knee                  of a sweep: the fewest clients that reach 95 % of its highest rate
+//
+// The fact "counting" is when transactions began to count (CLOCK_MONOTONIC, in nanoseconds).
 //
 // A connection that is lost, a select that does not return exactly one row, and a server that does
 // not answer for a minute are errors of the load.

@@ -17,6 +17,9 @@ const (
 	NoteFailed     = "failed-transactions" // the server has refused some
 )
 
+// MaxMissed is the share of the transactions that were due which may be missing without NoteRateMissed.
+const MaxMissed = 0.01
+
 // An outcome is the result of one execution of a plan.
 type outcome struct {
 	plan *plan
@@ -44,7 +47,7 @@ func (o *outcome) report() (*load.Report, error) {
 	t := &o.tally
 	r.Values["rate"] = o.rate()
 	r.Values["transactions"] = float64(t.good)
-	r.Values["committed"] = float64(t.committed)
+	r.Values["committed"], r.Values["delta"] = float64(t.committed), float64(t.delta)
 	r.Values["failed"] = float64(t.failures())
 	for k := range kinds {
 		r.Values["failed."+k.String()] = float64(t.failed[k])
@@ -59,24 +62,36 @@ func (o *outcome) report() (*load.Report, error) {
 			r.Values["stmt."+one.name+".p50"] = t.statements[i].Percentile(50)
 		}
 	}
+	o.series(r)
+	r.AddSlices("rate", o.slices)
 	o.notes(r)
 	o.facts(r, t.begun, o.sendTime)
-	return r, errors.Join(spread(r, "time", t.time), spread(r, "connect", t.connect))
+	return r, errors.Join(Spread(r, "time", t.time), Spread(r, "connect", t.connect))
 }
 
-// facts reports how many transactions the server got in total, and in what time.
+// series reports the seconds of the measured time one by one. Where no transaction ended, all is 0.
+func (o *outcome) series(r *load.Report) {
+	for _, s := range o.tally.seconds {
+		r.AddToSeries("per_second.rate", float64(s.ended))
+		r.AddToSeries("per_second.time.mean", s.sum.Seconds()/float64(max(1, s.ended)))
+		r.AddToSeries("per_second.time.max", s.longest.Seconds())
+	}
+}
+
+// facts reports how many transactions the server got in total, in what time, and from when on they
+// count.
 func (o *outcome) facts(r *load.Report, sent int64, span time.Duration) {
 	r.Facts["script"] = o.plan.script.name
 	r.Facts["tls"] = map[bool]string{false: "no", true: "yes"}[o.plan.tls]
 	r.Facts["sent"] = strconv.FormatInt(sent, 10)
+	r.Facts["counting"] = strconv.FormatInt(o.counting, 10)
 	r.Facts["span"] = strconv.FormatFloat(span.Seconds(), 'f', -1, 64)
 }
 
 func (o *outcome) notes(r *load.Report) {
 	if o.plan.rate > 0 {
 		r.Values["offered"] = float64(o.plan.rate)
-		const maxMissed = 0.01
-		if o.rate() < (1-maxMissed)*float64(o.plan.rate) {
+		if o.rate() < (1-MaxMissed)*float64(o.plan.rate) {
 			r.Notes = append(r.Notes, NoteRateMissed)
 		}
 	} else {
@@ -98,8 +113,8 @@ func PercentileName(times string, p float64) string {
 	return times + ".p" + strconv.FormatFloat(p, 'f', -1, 64)
 }
 
-// spread reports the distribution of times.
-func spread(r *load.Report, name string, h *load.Histogram) error {
+// Spread reports the distribution of times, if there are any.
+func Spread(r *load.Report, name string, h *load.Histogram) error {
 	if h.Count() == 0 {
 		return nil
 	}

@@ -106,7 +106,9 @@ func (t *target) stretch(r *load.Report, before *outcome) error {
 	}
 	// Whoever counts the server's work counts this too.
 	o.facts(r, before.tally.begun+o.tally.begun, before.sendTime+o.sendTime)
-	r.Values["committed"] += whole.Values["committed"]
+	for _, name := range []string{"committed", "delta"} {
+		r.Values[name] += whole.Values[name]
+	}
 	for _, name := range Stretches() {
 		if value, ok := whole.Values[name]; ok {
 			r.Values[name+load.StretchSuffix] = value
@@ -137,7 +139,7 @@ func (t *target) sweep(p *plan) (*load.Report, error) {
 		return nil, err
 	}
 	r.Values["knee"] = float64(knee(steps))
-	r.Values["committed"] = 0
+	r.Values["committed"], r.Values["delta"] = 0, 0
 	var begun int64
 	var span time.Duration
 	for _, o := range steps {
@@ -145,6 +147,7 @@ func (t *target) sweep(p *plan) (*load.Report, error) {
 		r.Values["rate"+at] = o.rate()
 		r.Values["time.p50"+at], r.Values["time.p99"+at] = o.tally.time.Percentile(50), o.tally.time.Percentile(99)
 		r.Values["committed"] += float64(o.tally.committed)
+		r.Values["delta"] += float64(o.tally.delta)
 		begun += o.tally.begun
 		span += o.sendTime
 	}

@@ -109,6 +109,9 @@ func (w *worker) start(s *session) (err error) {
 		return err
 	}
 	s.socket.waits = false
+	if errno := w.poll.Change(s.socket.fd, s.key, socket.Incoming); errno != 0 {
+		return errno
+	}
 	s.phase, s.login = starting, w.target.login()
 	s.login.keys = &s.keys
 	_, err = s.stream.Write(w.startup)

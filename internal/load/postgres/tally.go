@@ -1,6 +1,10 @@
 package postgres
 
-import "github.com/tare-bench/tare/internal/load"
+import (
+	"time"
+
+	"github.com/tare-bench/tare/internal/load"
+)
 
 // A tally has the results of one thread, or of all. Its times are those of transactions that began after
 // the warm-up and have ended well, and of the statements of all that began after it; connections are all
@@ -12,10 +16,29 @@ type tally struct {
 
 	begun     int64 // all, with the warm-up
 	committed int64 // all that have ended well
+	delta     int64 // sum of the deltas of these
 	good      int64 // of those that began after the warm-up
 	timely    int64 // that have ended well within the time
 	failed    [kinds]int64
 	why       [kinds]error // the first failure of each kind
+	seconds   []second     // of the measured time
+}
+
+// A second has the transactions that ended well in one second of the measured time.
+type second struct {
+	ended   int64
+	sum     time.Duration // of their times
+	longest time.Duration
+}
+
+// endedAt counts a transaction by when it ended.
+func (t *tally) endedAt(at, took time.Duration) {
+	if i := int(at / time.Second); i < len(t.seconds) {
+		s := &t.seconds[i]
+		s.ended++
+		s.sum += took
+		s.longest = max(s.longest, took)
+	}
 }
 
 // A kind is the kind of failure of a transaction.
@@ -30,9 +53,9 @@ const (
 
 func (k kind) String() string { return [...]string{"serialization", "deadlock", "other"}[k] }
 
-func newTally(s *script) tally {
-	t := tally{time: load.NewHistogram(), connect: load.NewHistogram()}
-	for range s.statements {
+func newTally(p *plan) tally {
+	t := tally{time: load.NewHistogram(), connect: load.NewHistogram(), seconds: make([]second, p.seconds())}
+	for range p.script.statements {
 		t.statements = append(t.statements, load.NewHistogram())
 	}
 	return t
@@ -72,8 +95,14 @@ func (t *tally) add(o *tally) {
 	}
 	t.begun += o.begun
 	t.committed += o.committed
+	t.delta += o.delta
 	t.good += o.good
 	t.timely += o.timely
+	for i, s := range o.seconds {
+		t.seconds[i].ended += s.ended
+		t.seconds[i].sum += s.sum
+		t.seconds[i].longest = max(t.seconds[i].longest, s.longest)
+	}
 	for k := range kinds {
 		t.failed[k] += o.failed[k]
 		if t.why[k] == nil {

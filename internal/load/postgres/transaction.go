@@ -147,19 +147,19 @@ var goodbye = appendMessage(nil, toTerminate, "")
 // record counts a transaction that has ended well, with its times.
 func (w *worker) record(s *session) {
 	w.tally.committed++
-	if s.origin < w.schedule.countFrom {
-		if w.schedule.overlaps(w.now) {
-			w.tally.timely++
-		}
-		return
-	}
-	w.tally.good++
-	if w.now <= w.schedule.until {
-		w.tally.timely++
-	}
+	w.tally.delta += s.values[delta]
+	w.turn.Did(1)
+	took := w.now - s.began
 	if w.schedule.interval > 0 {
-		w.tally.time.Add(w.now - s.origin)
-	} else {
-		w.tally.time.Add(w.now - s.began)
+		took = w.now - s.origin
+	}
+	counts := s.origin >= w.schedule.countFrom
+	if counts {
+		w.tally.good++
+		w.tally.time.Add(took)
+	}
+	if counts && w.now <= w.schedule.until || !counts && w.schedule.overlaps(w.now) {
+		w.tally.timely++
+		w.tally.endedAt(w.now-w.schedule.countFrom, took)
 	}
 }

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tare-bench/tare/internal/load"
 )
 
 // The message that executes a statement, byte for byte: Bind, Execute, Sync.
@@ -194,4 +197,35 @@ func FuzzMessages(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Transactions belong to the second in which they ended; what ended after the last whole second is in
+// none.
+func TestSeconds(t *testing.T) {
+	p := &plan{script: scriptOf(SelectOnly), time: 3500 * time.Millisecond}
+	all := newTally(p)
+	for _, thread := range [][]time.Duration{
+		{0, 999 * time.Millisecond, time.Second}, {100 * time.Millisecond, 3400 * time.Millisecond},
+	} {
+		one := newTally(p)
+		for i, at := range thread {
+			one.endedAt(at, time.Duration(i+1)*time.Millisecond)
+		}
+		all.add(&one)
+	}
+	r := load.NewReport(Name)
+	(&outcome{p, &round{tally: all}}).series(r)
+	want := map[string][]float64{
+		"per_second.rate": {3, 1, 0}, "per_second.time.mean": {0.0013333, 0.003, 0}, "per_second.time.max": {0.002, 0.003, 0},
+	}
+	if diff := cmp.Diff(want, r.Series); diff != "" {
+		t.Errorf("series (-want +got):\n%s", diff)
+	}
+	for name, p := range map[string]plan{
+		"too short": {time: 2900 * time.Millisecond}, "a sweep": {time: 10 * time.Second, sweep: []int{1, 2}},
+	} {
+		if got := p.seconds(); got != 0 {
+			t.Errorf("%s: %d seconds", name, got)
+		}
+	}
 }

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tare-bench/tare/internal/kernel/affinity"
 	"github.com/tare-bench/tare/internal/load/socket"
 	"github.com/tare-bench/tare/internal/load/turn"
@@ -36,7 +38,7 @@ func newWorkers(p *plan, t *target) (*workers, error) {
 		}
 		w := &worker{
 			plan: p, target: t, to: to, startup: t.startup(), prepare: p.script.prepare(), patience: t.patience,
-			origin: ws.origin, turn: (*turn.Stage)(nil).Clock(ws.origin), poll: poll, tally: newTally(p.script),
+			origin: ws.origin, turn: (*turn.Stage)(nil).Clock(ws.origin), poll: poll, tally: newTally(p),
 			sessions: make([]session, share(p.clients, i, threads)), stop: stop,
 		}
 		w.free = newQueue(len(w.sessions))
@@ -72,6 +74,8 @@ type round struct {
 	cpu      time.Duration // of the client
 	busyWait time.Duration // the part of it that was polling without an event
 	threads  int
+	slices   []float64 // transactions per second in each turn; nil without turns
+	counting int64     // when transactions began to count: CLOCK_MONOTONIC, in nanoseconds
 }
 
 // startDelay is how long threads may take to start.
@@ -81,6 +85,7 @@ const startDelay = 5 * time.Millisecond
 func (ws *workers) run(p *plan) (*round, error) {
 	stage := ws.target.turns.Stage(len(ws.all))
 	begin := time.Since(ws.origin) + startDelay
+	counting := monotonic() + int64(startDelay+p.warmup)
 	cpu := affinity.CPUTime()
 	var all sync.WaitGroup
 	for i, w := range ws.all {
@@ -97,13 +102,24 @@ func (ws *workers) run(p *plan) (*round, error) {
 		})
 	}
 	all.Wait()
-	r := &round{tally: newTally(p.script), cpu: affinity.CPUTime() - cpu, threads: len(ws.all)}
+	r := &round{
+		tally: newTally(p), cpu: affinity.CPUTime() - cpu, threads: len(ws.all), slices: stage.Slices(), counting: counting,
+	}
 	for _, w := range ws.all {
 		r.tally.add(&w.tally)
 		r.sendTime = max(r.sendTime, w.now-begin)
 		r.busyWait += w.busyWait
 	}
 	return r, ws.err()
+}
+
+// monotonic reads CLOCK_MONOTONIC, in nanoseconds; 0 if there is none.
+func monotonic() int64 {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {
+		return 0
+	}
+	return t.Nano()
 }
 
 // err returns the first error of each worker.

@@ -125,6 +125,10 @@ type Poll struct {
 // Edges are the events to report, each once when it happens.
 const Edges uint32 = unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET
 
+// Incoming are Edges but for room to send: where the sender waits for that by itself, it would only
+// wake it. A Unix socket tells of room after every message.
+const Incoming = Edges &^ unix.EPOLLOUT
+
 // NewPoll returns a poll without sockets. Close it after use.
 func NewPoll() (*Poll, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
@@ -139,8 +143,17 @@ func (p *Poll) Close() { Close(p.fd) }
 
 // Add watches a socket until it is closed. Its events have the key in their field Fd.
 func (p *Poll) Add(fd, key int, events uint32) syscall.Errno {
+	return p.control(unix.EPOLL_CTL_ADD, fd, key, events)
+}
+
+// Change changes which events of a socket are watched. What is there already is an event, too.
+func (p *Poll) Change(fd, key int, events uint32) syscall.Errno {
+	return p.control(unix.EPOLL_CTL_MOD, fd, key, events)
+}
+
+func (p *Poll) control(operation uintptr, fd, key int, events uint32) syscall.Errno {
 	e := unix.EpollEvent{Events: events, Fd: int32(key)}
-	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(p.fd), unix.EPOLL_CTL_ADD, uintptr(fd),
+	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(p.fd), operation, uintptr(fd),
 		uintptr(unsafe.Pointer(&e)), 0, 0)
 	return errno
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/http"
+	"github.com/tare-bench/tare/internal/supervise/capacity"
 	"github.com/tare-bench/tare/internal/text/unit"
 )
 
@@ -54,7 +55,7 @@ func (workload) Params() []bench.Param {
 		"0: each connection sends the next request after the answer (closed loop)")
 	absolute := rate.Valid
 	rate.Valid = func(v string) error {
-		if _, ok := parseShare(v); ok {
+		if capacity.IsShare(v) {
 			return nil
 		}
 		return absolute(v)
@@ -165,7 +166,7 @@ func (w workload) Check(_ context.Context, t bench.Task) error {
 
 // CheckParams implements bench.ParamChecker.
 func (w workload) CheckParams(params map[string]string) error {
-	tool, share := toolOf(params), isShare(params)
+	tool, share := toolOf(params), capacity.IsShare(params["rate"])
 	switch {
 	case tool == nil && params["tool"] != "": // of a stored run that is to be resumed
 		return fmt.Errorf("tool %.40q: tare knows only %s", params["tool"], strings.Join(toolNames(), " and "))
@@ -191,11 +192,6 @@ func (workload) TakesTurns(params map[string]string) bool {
 // encrypted reports whether the client needs TLS or HTTP/2.
 func encrypted(t bench.Task) bool { return t.Params["tls"] == "yes" || t.Params["http2"] == "yes" }
 
-func isShare(params map[string]string) bool {
-	_, ok := parseShare(params["rate"])
-	return ok
-}
-
 // options returns which options of the load contradict one another.
 func options(params map[string]string) error {
 	args, err := load.ParseArgs(load.Words(clientOptions(params)))
@@ -212,7 +208,7 @@ func clientOptions(params map[string]string) map[string]string {
 	for _, name := range append(serverOptions(), "tool", "path") {
 		delete(all, name)
 	}
-	if _, ok := parseShare(all["rate"]); ok {
+	if capacity.IsShare(all["rate"]) {
 		all["rate"] = "1" // until the capacities of all cells are known
 	}
 	return all

@@ -17,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/load/http"
 	"github.com/tare-bench/tare/internal/load/https"
 	"github.com/tare-bench/tare/internal/supervise"
+	"github.com/tare-bench/tare/internal/supervise/capacity"
 )
 
 // Run implements bench.Workload.
@@ -154,9 +155,7 @@ func (v *loadRun) load(ctx context.Context) (*load.Report, error) {
 	}
 	options := clientOptions(v.task.Params)
 	options["cpus"] = affinity.Format(v.cpus.client)
-	if share, ok := parseShare(v.task.Params["rate"]); ok {
-		options["rate"] = capacitiesOf(v.task).rate(v.task.Condition, share)
-	}
+	options["rate"] = capacity.RatesOf(v.task, Name).Of(v.task.Condition, v.task.Params["rate"])
 	return v.ask(ctx, options)
 }
 

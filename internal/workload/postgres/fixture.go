@@ -19,6 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/netpath"
 	load "github.com/tare-bench/tare/internal/load/postgres"
 	"github.com/tare-bench/tare/internal/supervise"
+	"github.com/tare-bench/tare/internal/supervise/capacity"
 )
 
 // A fixture is what the trials of one cell share.
@@ -35,6 +36,7 @@ type fixture struct {
 
 	client     bench.Engine // makes the clients
 	clientSpec bench.Spec   // without arguments
+	toolPath   string       // pgbench on this host, if that is the client
 	cpus       struct{ client, server []int }
 }
 
@@ -68,11 +70,17 @@ func (w workload) newFixture(ctx context.Context, t bench.Task) (f *fixture, err
 	if f.options, err = parseOptions(t.Params); err != nil {
 		return nil, err
 	}
+	f.options.turns = t.Turns != nil
 	if f.program, err = w.programOf(ctx, t); err != nil {
 		return nil, err
 	}
 	if f.template, err = w.templateOf(ctx, t, f.program, f.options.scale); err != nil {
 		return nil, err
+	}
+	if f.options.tool {
+		if f.toolPath, err = w.findTool(ctx, t); err != nil {
+			return nil, err
+		}
 	}
 	if err := f.place(ctx); err != nil {
 		return nil, errors.Join(err, f.Remove(ctx))
@@ -235,8 +243,9 @@ func (f *fixture) clientOptions(p part, s *server, seed uint64) map[string]strin
 	options := map[string]string{
 		"user": userName, "database": userName, "password": f.template.password,
 		"script": p.script, "scale": strconv.Itoa(f.options.scale), "clients": strconv.Itoa(p.clients),
-		"connect": f.task.Params["connect"], "warmup": f.task.Params["warmup"], "time": p.time, "rate": p.rate,
-		"stay": "yes", "seed": strconv.FormatUint(seed, 10), "cpus": affinity.Format(f.cpus.client),
+		"connect": f.task.Params["connect"], "warmup": f.task.Params["warmup"], "time": p.time,
+		"rate": capacity.RatesOf(f.task, Name).Of(f.task.Condition, p.rate), "stay": "yes",
+		"seed": strconv.FormatUint(seed, 10), "cpus": affinity.Format(f.cpus.client),
 	}
 	if p.sweep != nil {
 		options["sweep"] = strings.Trim(strings.ReplaceAll(fmt.Sprint(p.sweep), " ", ","), "[]")

@@ -16,11 +16,19 @@ type serverLog struct {
 	mu     sync.Mutex
 	last   []string // at most keptLines
 	severe []string // at most keptLines
+
+	now         func() time.Duration // CLOCK_MONOTONIC; nil = checkpoints are not noted
+	checkpoints []span               // at most keptCheckpoints
 }
+
+// A span is the time of one checkpoint.
+type span struct{ from, to time.Duration } // to is 0 while it is under way
 
 const (
 	keptLines = 20
 	maxLine   = 400 // bytes kept of a line
+
+	keptCheckpoints = 1000
 )
 
 // writer returns a writer for one stream of the process.
@@ -55,9 +63,49 @@ func (l *serverLog) add(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last = appendBounded(l.last, line)
+	l.noteCheckpoint(line)
 	if isSevere(line) && len(l.severe) < keptLines {
 		l.severe = append(l.severe, line) // the first ones tell the cause
 	}
+}
+
+// noteCheckpoint notes when a checkpoint begins and ends: when the line comes.
+func (l *serverLog) noteCheckpoint(line string) {
+	if l.now == nil {
+		return
+	}
+	underWay := len(l.checkpoints) > 0 && l.checkpoints[len(l.checkpoints)-1].to == 0
+	switch {
+	case strings.Contains(line, "checkpoint starting:") && !underWay && len(l.checkpoints) < keptCheckpoints:
+		l.checkpoints = append(l.checkpoints, span{from: l.now()})
+	case strings.Contains(line, "checkpoint complete:") && underWay:
+		l.checkpoints[len(l.checkpoints)-1].to = l.now()
+	}
+}
+
+// checkpointing returns for what part of each second after from a checkpoint was under way; nil if none
+// was in any.
+func (l *serverLog) checkpointing(from time.Duration, seconds int) (shares []float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	shares, found := make([]float64, seconds), false
+	for _, c := range l.checkpoints {
+		for i := range shares {
+			begin := from + time.Duration(i)*time.Second
+			end := begin + time.Second
+			if c.to != 0 {
+				end = min(end, c.to)
+			}
+			if overlap := end - max(begin, c.from); overlap > 0 {
+				shares[i] += overlap.Seconds()
+				found = true
+			}
+		}
+	}
+	if !found {
+		return nil
+	}
+	return shares
 }
 
 func appendBounded(lines []string, line string) []string {

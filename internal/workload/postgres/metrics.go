@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tare-bench/tare/internal/bench"
+	load "github.com/tare-bench/tare/internal/load/postgres"
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
@@ -21,6 +22,7 @@ const (
 	Median       = "time.p50"
 	transactions = "transactions"
 	failed       = "failed"
+	offered      = "offered"
 	clientCPU    = "client_cpu"
 	walEach      = "server.wal"
 	pagesEach    = "server.full_pages"
@@ -74,6 +76,9 @@ func primaryOf(name string) string {
 
 func partMetrics(name string) []bench.Metric {
 	all := slices.Concat(loadMetrics(), serverMetrics())
+	if name != partWrite1 && name != partWrite {
+		all = bench.WithStretches(all, load.Stretches()...)
+	}
 	if name != partRead1 && name != partRead {
 		all = slices.Concat(all, writeMetrics(), statementMetrics())
 	}
@@ -86,6 +91,9 @@ func partMetrics(name string) []bench.Metric {
 			all[i].Role = bench.Primary
 		}
 		all[i].Name = name + "." + all[i].Name
+		if all[i].StretchOf != "" {
+			all[i].StretchOf = name + "." + all[i].StretchOf
+		}
 		all[i].Title += ", " + name
 	}
 	return all
@@ -108,7 +116,7 @@ func loadMetrics() []bench.Metric {
 			"From the beginning of a connection until the server is ready for the first statement, of all connections."),
 		metric(transactions, "transactions", n, bench.Neither, bench.Difference,
 			"Transactions that began and ended well after the warm-up."),
-		metric("offered", "transactions due per second", "1/s", bench.Neither, bench.Ratio,
+		metric(offered, "transactions due per second", "1/s", bench.Neither, bench.Ratio,
 			"In the open loop: the requested rate."),
 		metric(failed, "failed transactions", n, bench.Lower, bench.Difference,
 			"Transactions that the server refused. No time and no rate includes them."),

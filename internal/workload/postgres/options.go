@@ -12,6 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	load "github.com/tare-bench/tare/internal/load/postgres"
+	"github.com/tare-bench/tare/internal/supervise/capacity"
 )
 
 // The bounds of options.
@@ -38,11 +39,14 @@ func (workload) Params() []bench.Param {
 		{Name: "sweep", Default: "", Valid: validSweep, Doc: "numbers of connections of read, write and load in place of " +
 			"clients, one after the other on one server, each for its time: some of 1, 2, 4, 8, 16, 32, 64; for what " +
 			"writes, the tables grow from step to step"},
-		{Name: "script", Default: defaultScript, Valid: bench.OneOf(scripts()...), Doc: "transaction of part load, as " +
-			"pgbench has it"},
-		{Name: "rate", Default: "0", Valid: bench.Between(0, maxRate), Doc: "transactions per second of part load, each " +
-			"sent when it is due and timed from then (open loop); 0: each client sends the next one after the answer " +
-			"(closed loop)"},
+		{Name: "script", Default: defaultScript, Valid: validScript, Doc: "transaction of part load, as pgbench has it: " +
+			strings.Join(scripts(), ", ") + "; insert and update are those of pgbench-tools: a row of history, or the " +
+			"balance of an account; with tool=pgbench also the absolute path of a script in pgbench's language"},
+		{Name: "tool", Default: "", Valid: bench.OneOf("", toolName), Doc: "pgbench: use the host's pgbench in place of " +
+			"the built-in clients"},
+		{Name: "rate", Default: "0", Valid: validRate, Doc: "transactions per second of part load, each sent when it is " +
+			"due and timed from then (open loop), or a share of the capacity of the slowest compared cell, such as 70%; " +
+			"0: each client sends the next one after the answer (closed loop)"},
 		{Name: "connect", Default: connectOnce, Valid: bench.OneOf(connectOnce, connectEach), Doc: "once: connections " +
 			"stay open; each: a new connection for each transaction"},
 		{Name: "time", Default: "1s", Valid: bench.DurationBetween(leastTime, maxTime), Doc: "measured time of " +
@@ -92,9 +96,10 @@ type options struct {
 	settings string
 	cold     bool
 	tls      bool
+	tool     bool // pgbench in place of tare's own clients
 	port     uint16
 	pin      bool
-	warmup   time.Duration
+	turns    bool // clients take turns; their stretch has connections of its own, beside those that stay
 }
 
 // parseOptions reads options, each of which is valid.
@@ -103,16 +108,14 @@ func parseOptions(params map[string]string) (options, error) {
 	clients, err2 := strconv.Atoi(params["clients"])
 	port, err3 := strconv.ParseUint(params["port"], 10, 16)
 	set, err4 := parseSettings(params["set"])
-	warmup, err5 := time.ParseDuration(params["warmup"])
-	sweep, err6 := parseSweep(params["sweep"])
-	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
+	sweep, err5 := parseSweep(params["sweep"])
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return options{}, err
 	}
 	o := options{
 		scale: scale, script: params["script"], rate: params["rate"], set: set, settings: params["settings"],
-		cold: params["cache"] == cold, tls: params["ssl"] == "yes", port: uint16(port), pin: params["pin"] == "yes",
-		warmup: warmup,
-		server: map[string]string{},
+		cold: params["cache"] == cold, tls: params["ssl"] == "yes", tool: params["tool"] == toolName, port: uint16(port),
+		pin: params["pin"] == "yes", server: map[string]string{},
 	}
 	for _, name := range []string{"fsync", "commit", "full_page_writes", "ssl", "shared_buffers"} {
 		o.server[name] = params[name]
@@ -134,7 +137,7 @@ type part struct {
 	clients int
 	sweep   []int  // numbers of clients, one after the other; nil = clients
 	time    string // a duration, of each number of clients
-	rate    string // transactions per second; "0" = closed loop
+	rate    string // transactions per second, or a share of the capacity; "0" = closed loop
 }
 
 // The names of parts.
@@ -146,15 +149,16 @@ const (
 	partLoad   = "load"
 )
 
-// The scripts of parts, which are pgbench's.
+// The scripts of parts, which are pgbench's and pgbench-tools'.
 const (
 	scriptSelect  = load.SelectOnly
 	scriptTPCB    = load.TPCBLike
-	scriptSimple  = load.SimpleUpdate
 	defaultScript = scriptSelect
 )
 
-func scripts() []string { return []string{scriptSelect, scriptTPCB, scriptSimple} }
+func scripts() []string {
+	return []string{scriptSelect, scriptTPCB, load.SimpleUpdate, load.Insert, load.Update}
+}
 
 func usualParts() []string { return []string{partRead1, partRead, partWrite1, partWrite} }
 
@@ -193,11 +197,14 @@ func (p part) most() int {
 	return p.clients
 }
 
-// mostClients is the largest number of connections at one time.
-func (o options) mostClients() int {
+// connections is the largest number of connections of clients at one time.
+func (o options) connections() int {
 	most := 0
 	for _, p := range o.parts {
 		most = max(most, p.most())
+	}
+	if o.turns {
+		most *= 2
 	}
 	return most
 }
@@ -243,6 +250,13 @@ func parseSweep(s string) (all []int, err error) {
 func validSweep(s string) error {
 	_, err := parseSweep(s)
 	return err
+}
+
+func validRate(s string) error {
+	if capacity.IsShare(s) {
+		return nil
+	}
+	return bench.Between(0, maxRate)(s)
 }
 
 func validBuffers(s string) error {

@@ -19,6 +19,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,17 +76,38 @@ func (w workload) Check(_ context.Context, t bench.Task) error {
 		return refused("ssl: PostgreSQL does not encrypt on a Unix socket: use another network, or ssl=no")
 	case t.Params["ssl"] == "yes" && t.Spec.Reach == bench.ReachPeer:
 		return refused("ssl: the client for TLS runs on this host, but network peer needs one in a container")
+	case t.Params["tool"] != "" && t.Spec.Reach == bench.ReachPeer:
+		return refused("tool pgbench runs on this host, but network peer needs a client in a container")
 	case t.Spec.Reach != bench.ReachSocket && !tells:
 		return refused(fmt.Sprintf("engine %s does not tell the addresses of its containers", t.Engine.Name()))
 	}
-	if err := w.CheckParams(t.Params); err != nil {
+	if err := cmp.Or(w.CheckParams(t.Params), checkScript(t.Params["script"])); err != nil {
 		return fmt.Errorf("%w: %w", bench.ErrUnsupported, err)
 	}
 	return nil
 }
 
+// TakesTurns implements bench.TurnTaker: tare's own clients do while they only read, in the closed loop.
+// What writes cost comes later: in the turns of other cells.
+func (workload) TakesTurns(params map[string]string) bool {
+	o, err := parseOptions(params)
+	return err == nil && !o.tls && !o.tool && params["connect"] == connectOnce &&
+		!slices.ContainsFunc(o.parts, func(p part) bool { return p.writes() || p.rate != "0" || p.sweep != nil })
+}
+
+// RestingMemory implements bench.Hoarder: shared buffers, and the tables in the page cache.
+func (workload) RestingMemory(params map[string]string) int64 {
+	o, err := parseOptions(params)
+	if err != nil {
+		return 0 // the run will say so
+	}
+	const eachScale = 16 << 20
+	pages, _ := bufferPages(o.server["shared_buffers"]) // it was validated
+	return pages*pageSize + int64(o.scale)*eachScale
+}
+
 // CheckParams implements bench.ParamChecker.
-func (workload) CheckParams(params map[string]string) error {
+func (w workload) CheckParams(params map[string]string) error {
 	o, err := parseOptions(params)
 	if err != nil {
 		return err
@@ -101,5 +123,5 @@ func (workload) CheckParams(params map[string]string) error {
 	case swept && !has(partRead, partWrite, partLoad):
 		return errors.New("a sweep is of the parts read, write and load: add one of them, or leave sweep out")
 	}
-	return nil
+	return w.checkTool(o, params)
 }

@@ -2,16 +2,12 @@ package postgres_test
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -195,13 +191,64 @@ func TestSettingsHaveEffects(t *testing.T) {
 // The other options of the load reach it.
 func TestLoad(t *testing.T) {
 	e := engine(t, "native")
-	v := good(t, measure(t, e, bench.Spec{}, 1, "parts", "load", "script", "simple-update", "rate", "100", "set",
+	v := good(t, measure(t, e, bench.Spec{}, 1, "parts", "load", "script", "simple-update", "rate", "50%", "set",
 		"work_mem=8MB,jit=on", "pin", "no", "cache", "cold", "settings", "server"))
 	above(t, v, "load.rate", "load.offered", "load.stmt.insert_history.p50")
 	v = good(t, measure(t, e, bench.Spec{}, 1, "parts", "read", "sweep", "1,2"))
 	above(t, v, "read.rate.c1", "read.rate.c2", "read.time.p50.c2", "read.knee")
 	v = good(t, measure(t, e, bench.Spec{}, 1, "parts", "read1", "connect", "each"))
 	above(t, v, "read1.rate", "read1.connect.p50")
+	if testing.Short() {
+		return
+	}
+	for _, script := range []string{"insert", "update"} {
+		v = good(t, measure(t, e, bench.Spec{}, 1, "parts", "load", "script", script))
+		above(t, v, "load.rate", "load.server.wal")
+	}
+	toldBySeconds(t, e)
+}
+
+// pgbench does what the built-in clients do, and runs scripts of its own language.
+func TestTool(t *testing.T) {
+	e := engine(t, "native")
+	script := filepath.Join(t.TempDir(), "insert.sql")
+	text := "\\set aid random(1, 100000 * :scale)\n" +
+		"INSERT INTO pgbench_history (tid, bid, aid, delta) VALUES (1, 1, :aid, 1);\n"
+	if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	v := good(t, measure(t, e, bench.Spec{}, 1, "tool", "pgbench", "parts", "write1,load", "script", script))
+	above(t, v, "write1.rate", "write1.time.p50", "write1.server.syncs", "load.rate", "load.server.wal")
+	if testing.Short() {
+		return
+	}
+	v = good(t, measure(t, e, bench.Spec{Reach: bench.ReachSocket}, 1, "tool", "pgbench", "parts", "read,load", "rate",
+		"200", "connect", "each"))
+	above(t, v, "read.rate", "load.rate", "load.offered")
+	missing := measure(t, e, bench.Spec{}, 1, "tool", "pgbench", "parts", "load", "script", script+"-not")[0]
+	if missing.Outcome == bench.OK || !strings.Contains(missing.Reason, "option script") {
+		t.Errorf("a script that is not there: %s %s", missing.Outcome, missing.Reason)
+	}
+}
+
+// toldBySeconds wants a long part to be told second by second, with its checkpoints.
+func toldBySeconds(t *testing.T, e bench.Engine) {
+	t.Helper()
+	s := measure(t, e, bench.Spec{}, 1, "parts", "write", "clients", "4", "write_time", "4s", "set",
+		"max_wal_size=32MB", "settings", "server")
+	checkpoints := good(t, s)["write.checkpoints"]
+	series := map[string][]float64{}
+	for _, one := range s[0].Series {
+		series[one.Metric] = one.Values
+	}
+	for _, name := range []string{"write.per_second.rate", "write.per_second.time.mean", "write.per_second.time.max"} {
+		if len(series[name]) != 4 {
+			t.Errorf("%s: %v", name, series[name])
+		}
+	}
+	if marked := series["write.per_second.checkpoint"]; (len(marked) == 4) != (checkpoints > 0) {
+		t.Errorf("%v checkpoints, marked: %v", checkpoints, marked)
+	}
 }
 
 // A failure is told in words that say what to do, and leaves nothing behind.
@@ -253,91 +300,6 @@ func TestNoRoom(t *testing.T) {
 	if s.Outcome != bench.Failed || !strings.Contains(s.Reason, "MB free, and a trial needs") {
 		t.Errorf("%s: %s", s.Outcome, s.Reason)
 	}
-}
-
-// A process of the server that is killed ends its part with the cause, and the earlier parts keep
-// their values. A killed server leaves nothing on the host.
-func TestKilled(t *testing.T) {
-	for name, tt := range map[string]struct {
-		victim func(pid int) bool
-		want   string
-	}{
-		"a process that serves a client": {servesClient, "signal 9"},
-		"the server":                     {isPostmaster, "first process of the server"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			e := engine(t, "native")
-			before := sharedMemory(t)
-			done := make(chan error, 1)
-			go func() { done <- killWhen(tt.victim, 30*time.Second) }()
-			s := measure(t, e, bench.Spec{}, 1, "parts", "load,read1", "time", "3s", "script", "tpcb-like")[0]
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
-			if s.Outcome != bench.Failed || !strings.Contains(s.Reason, tt.want) {
-				t.Errorf("%s: %s\nwant %q", s.Outcome, s.Reason, tt.want)
-			}
-			if diff := cmp.Diff(before, sharedMemory(t)); diff != "" {
-				t.Errorf("shared memory (-before +after):\n%s", diff)
-			}
-		})
-	}
-}
-
-// killWhen kills the first process that is a victim.
-func killWhen(victim func(pid int) bool, within time.Duration) error {
-	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		dirs, err := filepath.Glob("/proc/[0-9]*")
-		if err != nil {
-			return err
-		}
-		for _, dir := range dirs {
-			pid, err := strconv.Atoi(filepath.Base(dir))
-			if err == nil && victim(pid) {
-				time.Sleep(300 * time.Millisecond) // it is at work by then
-				return unix.Kill(pid, unix.SIGKILL)
-			}
-		}
-	}
-	return errors.New("no process to be killed was seen")
-}
-
-// servesClient reports whether a process of the server serves a client that is at work.
-func servesClient(pid int) bool { return ours(pid) && isBusy(pid) }
-
-// isPostmaster reports whether a process is the server itself, with a client that is at work.
-func isPostmaster(pid int) bool {
-	if !ours(pid) || !strings.Contains(cmdline(pid), "-D") || !strings.Contains(cmdline(pid), "/pgdata") {
-		return false
-	}
-	for _, child := range children(pid) {
-		if n, err := strconv.Atoi(child); err == nil && isBusy(n) {
-			return true
-		}
-	}
-	return false
-}
-
-// ours reports whether a process works in a cluster of a trial.
-func ours(pid int) bool {
-	at, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
-	return err == nil && filepath.Base(at) == "pgdata"
-}
-
-// isBusy reports whether a process of the server executes a statement that writes.
-func isBusy(pid int) bool {
-	words := []string{"INSERT", "UPDATE", "COMMIT", "BEGIN", "idle in transaction"}
-	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(cmdline(pid), word) })
-}
-
-func cmdline(pid int) string {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	return strings.ReplaceAll(string(text), "\x00", " ")
-}
-
-func children(pid int) []string {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	return strings.Fields(string(text))
 }
 
 // sharedMemory lists what servers have left on this host.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,13 +34,16 @@ func (t *trial) record(r partResult) {
 	for _, name := range slices.Sorted(maps.Keys(r.report.Distributions)) {
 		to.Distribution(name, string(r.report.Distributions[name]))
 	}
+	t.recordSeries(to, r)
 	for name, value := range r.values() {
 		if declared[name] {
 			to.Record(name, value)
 		}
 	}
 	inside := insideRecorder{partRecorder: to, counts: map[string]float64{}}
-	supervise.Record(inside, r.inside)
+	if r.inside != nil {
+		supervise.Record(inside, r.inside)
+	}
 	all := r.report.Values["committed"] + r.report.Values[failed]
 	waits, ok1 := inside.counts[supervise.Inside+"waits"]
 	preemptions, ok2 := inside.counts[supervise.Inside+"preemptions"]
@@ -47,6 +51,23 @@ func (t *trial) record(r partResult) {
 		to.Record(switchesEach, (waits+preemptions)/all)
 	}
 	t.notePart(r)
+}
+
+// recordSeries reports the seconds of a part one by one, and how fast it was in each of its turns.
+func (t *trial) recordSeries(to bench.Recorder, r partResult) {
+	for _, name := range perSecond() {
+		to.Series(name, r.report.Series[name])
+	}
+	to.Series(Rate+supervise.SlicesSuffix, r.report.Slices[Rate])
+	from, err := strconv.ParseInt(r.report.Facts["counting"], 10, 64)
+	if turns := t.task.Turns; err == nil && (turns == nil || !turns.On()) {
+		to.Series("per_second.checkpoint", t.log.checkpointing(time.Duration(from), len(r.report.Series[perSecond()[0]])))
+	}
+}
+
+// perSecond are the series of a load that has several seconds.
+func perSecond() []string {
+	return []string{"per_second.rate", "per_second.time.mean", "per_second.time.max"}
 }
 
 // values computes what the server counted, most of it per transaction. Those of the warm-up count on
@@ -103,6 +124,11 @@ func (p partRecorder) Record(metric string, value float64) {
 // Distribution implements bench.Recorder.
 func (p partRecorder) Distribution(metric, hdr string) {
 	p.Recorder.Distribution(p.part+"."+metric, hdr)
+}
+
+// Series implements bench.Recorder.
+func (p partRecorder) Series(metric string, values []float64) {
+	p.Recorder.Series(p.part+"."+metric, values)
 }
 
 // An insideRecorder also keeps what it records.

@@ -31,7 +31,7 @@ func serverSettings(o options, version int, at place) []setting {
 		{"listen_addresses", at.addresses},
 		{"port", strconv.Itoa(int(at.port))},
 		{"unix_socket_directories", at.socket},
-		{"max_connections", strconv.Itoa(o.mostClients() + spareConnections)},
+		{"max_connections", strconv.Itoa(o.connections() + spareConnections)},
 		{"log_destination", "stderr"},
 		{"logging_collector", "off"},
 		{"lc_messages", "C"},

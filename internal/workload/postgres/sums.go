@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+
+	load "github.com/tare-bench/tare/internal/load/postgres"
 )
 
 // Sums are what the tables hold. All are 0 in the template.
@@ -37,21 +39,51 @@ func (s *server) sums(ctx context.Context) (got sums, err error) {
 	return got, nil
 }
 
-// check compares the tables with the transactions that were acknowledged: all wrote a row of history
-// and one of accounts, and those of tpcb-like one of tellers and one of branches too. onlyTPCB says
-// that all were tpcb-like.
-func (s sums) check(committed int64, onlyTPCB bool) error {
+// add adds what a number of transactions of a script wrote; delta is the sum of their amounts.
+func (s *sums) add(script string, transactions, delta int64) {
+	history, account, tellerAndBranch := load.Writes(script)
+	if history {
+		s.history += transactions
+		s.deltas += delta
+	}
+	if account {
+		s.accounts += delta
+	}
+	if tellerAndBranch {
+		s.tellers += delta
+		s.branches += delta
+	}
+}
+
+// setAmounts takes amounts that nobody has told from what the tables hold. What was written into one table
+// must be in the others, too.
+func (s *sums) setAmounts(got sums) {
+	s.deltas, s.accounts = got.deltas, got.deltas
+	s.tellers, s.branches = got.tellers, got.tellers
+}
+
+// check compares the tables with what acknowledged transactions wrote.
+func (s sums) check(wrote sums) error {
 	switch {
-	case s.history < committed:
-		return fmt.Errorf("lost commits: the server acknowledged %d transactions, and its tables have %d",
-			committed, s.history)
-	case s.history > committed:
-		return fmt.Errorf("the tables have %d transactions, and the server acknowledged only %d", s.history, committed)
-	case s.deltas != s.accounts:
-		return fmt.Errorf("damaged tables: the history adds up to %d, and the accounts to %d", s.deltas, s.accounts)
-	case onlyTPCB && (s.tellers != s.deltas || s.branches != s.deltas):
-		return fmt.Errorf("damaged tables: the history adds up to %d, the tellers to %d, and the branches to %d",
-			s.deltas, s.tellers, s.branches)
+	case s.history < wrote.history:
+		return fmt.Errorf("lost commits: the server acknowledged %d transactions with a row of history, and has %d rows",
+			wrote.history, s.history)
+	case s.history > wrote.history:
+		return fmt.Errorf("the history has %d rows, and the server acknowledged only %d", s.history, wrote.history)
+	}
+	for _, one := range []struct {
+		table     string
+		got, want int64
+	}{
+		{"history", s.deltas, wrote.deltas},
+		{"accounts", s.accounts, wrote.accounts},
+		{"tellers", s.tellers, wrote.tellers},
+		{"branches", s.branches, wrote.branches},
+	} {
+		if one.got != one.want {
+			return fmt.Errorf("lost commits or damaged tables: the amounts in %s add up to %d, and those that the server "+
+				"acknowledged to %d", one.table, one.got, one.want)
+		}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -32,16 +33,16 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 type trial struct {
 	*fixture
 	*server
-	m         bench.Meter
-	applied   bench.Applied
-	noted     []string
-	committed int64 // transactions that wrote and were acknowledged
-	unsure    bool  // it is unknown how many were
-	failure   error // why the server is of no use any more
+	m       bench.Meter
+	applied bench.Applied
+	noted   []string
+	wrote   sums  // what acknowledged transactions wrote
+	unsure  bool  // it is unknown which were acknowledged
+	failure error // why the server is of no use any more
 }
 
 func (f *fixture) trial(ctx context.Context, m bench.Meter) error {
-	log := &serverLog{}
+	log := &serverLog{now: m.Now}
 	p, err := supervise.StartListening(ctx, f.task.Engine, f.spec, m, "server", log.writer)
 	if err != nil {
 		return err
@@ -74,7 +75,10 @@ func (t *trial) run(ctx context.Context) error {
 	}
 	var failed []bench.PartOutcome
 	var why error // the first failure
-	for _, p := range t.options.parts {
+	for i, p := range t.options.parts {
+		if turns := t.task.Turns; turns != nil && turns.On() {
+			turns.Part(i)
+		}
 		err := t.failure
 		if err == nil {
 			err = t.part(ctx, p)
@@ -84,7 +88,7 @@ func (t *trial) run(ctx context.Context) error {
 		}
 		if ended := hasEnded(ctx); ended != nil {
 			t.failure, err = ended, ended
-		} else if ctx.Err() != nil || errors.Is(err, bench.ErrMismatch) {
+		} else if ctx.Err() != nil || errors.Is(err, bench.ErrMismatch) || errors.Is(err, bench.ErrNoTurns) {
 			return err
 		}
 		if why == nil {
@@ -191,22 +195,26 @@ func (t *trial) part(ctx context.Context, p part) error {
 	t.awaitExits(ctx)
 	usage, known := t.Usage(ctx)
 	t.CountNew(ctx) // what was counted until now belongs to nobody
-	client, report, err := t.load(ctx, p)
+	client, report, err := t.work(ctx, p)
 	if err != nil {
 		t.unsure = t.unsure || p.writes()
 		t.failure = t.log.errSoon(ctx)
 		return err
 	}
 	committed := report.Values["committed"]
-	if p.writes() {
-		t.committed += int64(committed)
-	}
-	r := partResult{part: p, report: report, inside: t.CountNew(ctx)}
-	if after, still := t.Usage(ctx); known && still {
-		r.cpu, r.memory = after.CPU-usage.CPU, after.PSS
+	t.wrote.add(p.script, int64(committed), int64(report.Values["delta"]))
+	t.unsure = t.unsure || filepath.IsAbs(p.script) // nobody knows what it writes
+	r := partResult{part: p, report: report}
+	if client != nil { // of the clients of pgbench the kernel has forgotten the server's processes
+		r.inside = t.CountNew(ctx)
+		if after, still := t.Usage(ctx); known && still {
+			r.cpu, r.memory = after.CPU-usage.CPU, after.PSS
+		}
 	}
 	err = t.attestCPUs(ctx)
-	t.m.Cleanup(client.Remove)
+	if client != nil {
+		t.m.Cleanup(client.Remove)
+	}
 	if err == nil {
 		err = t.alone(ctx)
 	}
@@ -221,11 +229,20 @@ func (t *trial) part(ctx context.Context, p part) error {
 	if t.failure = t.log.err(); t.failure != nil {
 		return t.failure
 	}
-	if commits := r.counted["commits"]; commits < committed {
+	if commits := r.counted["commits"]; commits < committed && !filepath.IsAbs(p.script) {
 		return fmt.Errorf("the server counts %.0f commits, but acknowledged %.0f transactions", commits, committed)
 	}
 	t.record(r)
 	return nil
+}
+
+// work runs the clients of a part; the process is nil if they have disconnected.
+func (t *trial) work(ctx context.Context, p part) (*supervise.Process, *load.Report, error) {
+	if !t.options.tool {
+		return t.load(ctx, p)
+	}
+	report, err := t.runTool(ctx, p)
+	return nil, report, err
 }
 
 // load runs the clients of a part. They stay connected until the client is removed.
@@ -235,8 +252,15 @@ func (t *trial) load(ctx context.Context, p part) (*supervise.Process, *load.Rep
 	if spec.Argv, err = t.clientProgram(options); err != nil {
 		return nil, nil, err
 	}
+	if err := t.CheckTurns(ctx, t.task.Turns); err != nil {
+		return nil, nil, err
+	}
 	client, err := supervise.Start(ctx, t.client, spec, t.m, "client")
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := client.TakeTurns(ctx, t.task.Turns); err != nil {
+		t.m.Cleanup(client.Remove)
 		return nil, nil, err
 	}
 	reports, err := client.Reports(ctx, 1)
@@ -250,7 +274,7 @@ func (t *trial) load(ctx context.Context, p part) (*supervise.Process, *load.Rep
 // clientProgram returns the argv of the clients: the agent or, for TLS, tare itself.
 func (t *trial) clientProgram(options map[string]string) ([]string, error) {
 	if !t.options.tls {
-		return supervise.Loads(nil, supervise.LoadOf(pgload.Name, options)), nil
+		return supervise.Loads(t.task.Turns, supervise.LoadOf(pgload.Name, options)), nil
 	}
 	options["tls"] = "yes"
 	file, err := os.Executable()
@@ -348,8 +372,10 @@ func (t *trial) believe(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		onlyTPCB := !slices.ContainsFunc(t.options.parts, func(p part) bool { return p.script == scriptSimple })
-		if err := got.check(t.committed, onlyTPCB); err != nil {
+		if t.options.tool {
+			t.wrote.setAmounts(got)
+		}
+		if err := got.check(t.wrote); err != nil {
 			return err
 		}
 	}

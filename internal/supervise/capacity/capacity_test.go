@@ -1,22 +1,24 @@
-package http
+package capacity
 
 import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
 )
 
 // The tries of a measurement of capacity take as long as a trial together, and the least counts.
 func TestRehearsal(t *testing.T) {
 	for trial, want := range map[string]time.Duration{"2s": 400 * time.Millisecond, "10ms": shortestTry} {
-		if got := tryDuration(trial); got != want {
+		if got := TryTime(trial); got != want {
 			t.Errorf("a try for trials of %s takes %v, want %v", trial, got, want)
 		}
 	}
-	r := &capacityRecorder{}
+	r := &Recorder{Metric: "rate"}
 	for _, rate := range []float64{900, 0, 700, 800} {
-		r.Record(Rate, rate)
-		r.Record("http.elapsed", 1)
+		r.Record("rate", rate)
+		r.Record("elapsed", 1)
 	}
 	if r.lowest != 700 {
 		t.Errorf("the least of three is %v", r.lowest)
@@ -38,16 +40,16 @@ func TestVerdict(t *testing.T) {
 		{2, 0, "refused"},
 		{0, 0, "no good answer came in time"},
 	} {
-		r := &capacityRecorder{lowest: test.least}
-		for i := range tries {
+		r := &Recorder{lowest: test.least}
+		for i := range Tries {
 			if i < test.failed {
-				r.tryEnded(refused)
+				r.Part(bench.PartOutcome{Reason: refused.Error()})
 			} else {
-				r.tryEnded(nil)
+				r.TryEnded(nil)
 			}
 		}
 		got := ""
-		if err := r.err(); err != nil {
+		if _, err := r.Capacity(); err != nil {
 			got = err.Error()
 		}
 		if got != test.says {
@@ -59,31 +61,34 @@ func TestVerdict(t *testing.T) {
 // What each cell gets is a share of what the slowest can do that it is compared with,
 // whatever else is asked of them.
 func TestCapacities(t *testing.T) {
-	c := newCapacities()
+	c := newRates()
 	c.add("clients=8", 20_000)
 	c.add("clients=8", 9_999)
 	c.add("clients=8", 30_000)
 	c.add("clients=1", 0.5)
-	if got := c.rate("clients=8", 0.7); got != "6999" {
+	if got := c.Of("clients=8", "70%"); got != "6999" {
 		t.Errorf("70 %% of the slowest is %s", got)
 	}
-	if got := c.rate("clients=1", 0.7); got != "1" {
+	if got := c.Of("clients=1", "70%"); got != "1" {
 		t.Errorf("the least rate is %s", got)
+	}
+	if got := c.Of("clients=8", "700"); got != "700" {
+		t.Errorf("a rate that is no share became %s", got)
 	}
 }
 
 // A resumed run goes on with the rate that it had, also in cells that had no trial yet.
 func TestCapacitiesOfAResumedRun(t *testing.T) {
-	c := newCapacities()
+	c := newRates()
 	c.add("", 500) // of a cell that had no trial yet
-	c.setRate("", 0.7, 699)
-	if got := c.rate("", 0.7); got != "699" {
+	c.keep("", 0.7, 699)
+	if got := c.Of("", "70%"); got != "699" {
 		t.Errorf("70 %% is %s, and was 699", got)
 	}
-	if got := c.rate("", 0.5); got != "250" {
+	if got := c.Of("", "50%"); got != "250" {
 		t.Errorf("50 %%, which the run did not have, is %s of 500", got)
 	}
-	if got := c.rate("clients=1", 0.7); got != "1" {
+	if got := c.Of("clients=1", "70%"); got != "1" {
 		t.Errorf("in another condition 70 %% is %s of nothing", got)
 	}
 }

@@ -44,9 +44,9 @@ func (w *warner) sums(name string, limit float64) (sum []float64, above []int, o
 	}
 	sum, above = make([]float64, len(w.table.cells)), make([]int, len(w.table.cells))
 	for _, r := range w.table.rows {
-		if i < len(r.values) && isUsable(r.values[i]) {
-			sum[r.cell] += r.values[i]
-			if r.values[i] > limit {
+		if x := w.table.values(r); i < len(x) && isUsable(x[i]) {
+			sum[r.cell] += x[i]
+			if x[i] > limit {
 				above[r.cell]++
 			}
 		}
@@ -180,6 +180,9 @@ func (w *warner) residueInCells() {
 // part of a survey failed, or ran apart from the others, its fields are unknown, which
 // is no difference.
 func differingFields(a, b *bench.Sample) []string {
+	if a.Applied == b.Applied { // stores share what is the same
+		return nil
+	}
 	partly := a.PartFailed() || b.PartFailed() || a.PartRegrouped() || b.PartRegrouped()
 	va, vb := reflect.ValueOf(*a.Applied), reflect.ValueOf(*b.Applied)
 	var out []string

@@ -153,3 +153,34 @@ func TestCurve(t *testing.T) {
 		t.Errorf("medians (-want +got):\n%s", d)
 	}
 }
+
+// TestLongCurves checks that curves of different lengths have the same positions, so that cells can be
+// compared at each, and not too many.
+func TestLongCurves(t *testing.T) {
+	run := pairOfCells()
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		if s.Outcome != bench.OK {
+			continue
+		}
+		x := make([]float64, 500+600*s.Trial.Cell)
+		for k := range x {
+			x[k] = float64(k + 1)
+		}
+		s.Series = []bench.Series{{Metric: "each", Values: x}}
+	}
+	cells := analyzeSingles(t, run).Curves[0].Cells
+	for _, c := range cells {
+		if len(c.At) > analysis.MaxCurve || c.At[0] != 1 || c.At[len(c.At)-1] < 490 {
+			t.Errorf("cell %d has %d positions from %d to %d", c.Cell, len(c.At), c.At[0], c.At[len(c.At)-1])
+		}
+		for k, at := range c.At {
+			if c.Median[k] != float64(at) {
+				t.Fatalf("cell %d has %v at position %d", c.Cell, c.Median[k], at)
+			}
+		}
+	}
+	if d := cmp.Diff(cells[1].At[:len(cells[0].At)], cells[0].At); d != "" {
+		t.Errorf("positions of the two cells (-longer +shorter):\n%s", d)
+	}
+}

@@ -145,7 +145,7 @@ type Curve struct {
 type CurveCell struct {
 	Cell      int // index in Plan.Cells
 	Trials    int
-	At        []int     // positions in the series, from 1; at most MaxCurve of them, evenly chosen
+	At        []int     // positions in the series, from 1; at most MaxCurve of them, the same in all cells that go so far
 	Median    []float64 // over the trials that went so far, at least half of them; parallel to At
 	Low, High []float64 // the quartiles
 }
@@ -176,9 +176,13 @@ func (t *table) curves() (all []Curve) {
 	}
 	for _, name := range names {
 		for _, g := range t.groups {
-			c := Curve{Metric: name, Condition: g.condition}
+			c, longest := Curve{Metric: name, Condition: g.condition}, 0
 			for _, cell := range g.cells {
-				if one := curveOf(cell, series[name][cell]); len(one.At) > 1 {
+				longest = max(longest, reach(series[name][cell]))
+			}
+			every := (longest + MaxCurve - 1) / MaxCurve
+			for _, cell := range g.cells {
+				if one := curveOf(cell, series[name][cell], every); len(one.At) > 1 {
 					c.Cells = append(c.Cells, one)
 				}
 			}
@@ -190,24 +194,23 @@ func (t *table) curves() (all []Curve) {
 	return all
 }
 
-// curveOf sums up the series of one cell: up to where at least half of its trials went.
-func curveOf(cell int, trials [][]float64) CurveCell {
-	out := CurveCell{Cell: cell, Trials: len(trials)}
+// reach is up to where at least half of the trials of a cell went.
+func reach(trials [][]float64) int {
 	if len(trials) == 0 {
-		return out
+		return 0
 	}
 	lengths := make([]int, len(trials))
 	for i, x := range trials {
 		lengths[i] = len(x)
 	}
 	slices.Sort(lengths)
-	end := lengths[(len(lengths)-1)/2]
-	points := min(end, MaxCurve)
-	for k := range points {
-		i := k
-		if points > 1 {
-			i = k * (end - 1) / (points - 1)
-		}
+	return lengths[(len(lengths)-1)/2]
+}
+
+// curveOf sums up the series of one cell at every n-th position.
+func curveOf(cell int, trials [][]float64, every int) CurveCell {
+	out := CurveCell{Cell: cell, Trials: len(trials)}
+	for i := 0; i < reach(trials); i += every {
 		var x []float64
 		for _, trial := range trials {
 			if i < len(trial) && isUsable(trial[i]) {

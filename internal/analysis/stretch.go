@@ -41,7 +41,7 @@ func (t *table) stretchTests() (n int) {
 // isEmpty reports whether no trial has a value of the metric.
 func (t *table) isEmpty(metric int) bool {
 	for _, r := range t.rows {
-		if metric < len(r.values) && !math.IsNaN(r.values[metric]) {
+		if x := t.values(r); metric < len(x) && !math.IsNaN(x[metric]) {
 			return false
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"runtime"
 	"slices"
@@ -30,9 +29,12 @@ type table struct {
 
 // A row is one successful trial.
 type row struct {
-	cell, block int // block is an index in table.blocks
-	values      []float64
+	cell, block int32 // block is an index in table.blocks
+	sample      int32 // index in Run.Samples
 }
+
+// values are those of a row's trial, by metric.
+func (t *table) values(r row) []float64 { return t.run.Samples[r.sample].Values }
 
 // A group is one condition: a baseline, what is compared with it, and perhaps a control.
 type group struct {
@@ -133,13 +135,14 @@ func roles(h *bench.Header) ([]bench.Role, error) {
 // findBlocks lists the blocks with a successful trial. Their numbers come from
 // a file and may be anything, so they are never used as an index.
 func (t *table) findBlocks() {
-	seen := make(map[int]bool)
 	for i := range t.run.Samples {
-		if s := &t.run.Samples[i]; s.Outcome == bench.OK && !s.Trial.Warmup() {
-			seen[s.Trial.Block] = true
+		s, n := &t.run.Samples[i], len(t.blocks)
+		if s.Outcome == bench.OK && !s.Trial.Warmup() && (n == 0 || t.blocks[n-1] != s.Trial.Block) {
+			t.blocks = append(t.blocks, s.Trial.Block)
 		}
 	}
-	t.blocks = slices.Sorted(maps.Keys(seen))
+	slices.Sort(t.blocks)
+	t.blocks = slices.Compact(t.blocks)
 }
 
 // completeBlocks counts the blocks that count and are complete: an interruption leaves the last
@@ -177,7 +180,7 @@ func (t *table) count(i int) {
 	case bench.OK:
 		t.trials.OK++
 		block, _ := slices.BinarySearch(t.blocks, s.Trial.Block)
-		t.rows = append(t.rows, row{cell: s.Trial.Cell, block: block, values: s.Values})
+		t.rows = append(t.rows, row{int32(s.Trial.Cell), int32(block), int32(i)})
 	case bench.TimedOut:
 		t.trials.TimedOut++
 	case bench.Canceled:
@@ -200,8 +203,8 @@ func (t *table) column(metric int) [][]float64 {
 	}
 	n := len(t.blocks)
 	for _, r := range t.rows {
-		if metric < len(r.values) {
-			flat[r.cell*n+r.block] = r.values[metric]
+		if x := t.values(r); metric < len(x) {
+			flat[int(r.cell)*n+int(r.block)] = x[metric]
 		}
 	}
 	out := make([][]float64, len(t.cells))

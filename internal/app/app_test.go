@@ -262,6 +262,57 @@ func TestResumeFromTwoStates(t *testing.T) {
 	}
 }
 
+// Clean does not remove what a run of another state directory has, while that is under way.
+func TestCleanFromTwoStates(t *testing.T) {
+	w := newInterrupter()
+	first, store := newApp(t, w), newStore(t)
+	_, r := interrupted(t, first, store, w)
+	id, state := r.Header.ID, t.TempDir()
+	second, err := app.New(app.Config{}).WithState(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	dir := filepath.Join(state, "runs", id) // as a killed run leaves it
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "lock"), []byte("tare run "+id+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	options := app.CleanOptions{Hold: func(ctx context.Context, id string) (func() error, error) {
+		return app.Hold(ctx, store, id)
+	}}
+	named := options
+	named.Runs = []string{id}
+	of := func(found []app.Leftover) bool {
+		return slices.ContainsFunc(found, func(l app.Leftover) bool { return l.Run == id })
+	}
+	release, err := app.Hold(t.Context(), store, id) // as the one that measures does
+	if err != nil {
+		t.Fatal(err)
+	}
+	var why *app.Problem
+	if found, err := second.Clean(t.Context(), named); !errors.As(err, &why) || why.Kind != app.UnderWay || found != nil {
+		t.Errorf("by its name: %v, %v", found, err)
+	}
+	if found, err := second.Clean(t.Context(), options); err != nil || of(found) {
+		t.Errorf("with all others: %v, %v", found, err)
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Error(err)
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := second.Clean(t.Context(), options); err != nil || !of(found) {
+		t.Errorf("once it is dead: %v, %v", found, err)
+	}
+	if again, err := app.Hold(t.Context(), store, id); err != nil || again() != nil {
+		t.Errorf("clean does not let it go: %v", err)
+	}
+}
+
 // Engines that a run does not use are not asked anything, from its plan to its resumption.
 func TestOthersAreNotAsked(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")

@@ -28,6 +28,8 @@ type CleanOptions struct {
 	Runs   []string                                  // whole IDs; none = what every dead run left
 	DryRun bool                                      // only look
 	Stored func(ctx context.Context, id string) bool // whether a run is stored, or that is not known; nil = it is not
+	// Hold keeps others from working on a run meanwhile, as the function Hold does; nil = no run is stored.
+	Hold func(ctx context.Context, id string) (release func() error, err error)
 }
 
 // Clean removes what dead runs left on this machine, and returns it. Objects that the
@@ -44,6 +46,11 @@ func (a *App) Clean(ctx context.Context, c CleanOptions) (found []Leftover, err 
 		return nil, err
 	}
 	runs, err := a.selectDead(ids(dead), c.Runs)
+	if err != nil {
+		return nil, err
+	}
+	runs, letGo, err := c.hold(ctx, runs)
+	defer letGo()
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +78,37 @@ func (a *App) Clean(ctx context.Context, c CleanOptions) (found []Leftover, err 
 		directories, dirErr = append(directories, work...), errors.Join(dirErr, workErr)
 	}
 	return append(append([]Leftover{}, found...), directories...), errors.Join(err, dirErr)
+}
+
+// hold keeps others from working on runs until they are let go, and returns those that nobody works on.
+// A process with another state directory may be at one that looks dead here; if such a run was named,
+// that is an error. If the store cannot tell, the run is dead as far as its directory says: what it left
+// can be removed without a store.
+func (c CleanOptions) hold(ctx context.Context, runs []string) (free []string, letGo func(), err error) {
+	var held []func() error
+	letGo = func() {
+		for _, release := range held {
+			_ = release() // at worst the run is held until this process ends
+		}
+	}
+	if c.Hold == nil {
+		return runs, letGo, nil
+	}
+	for _, id := range runs {
+		release, err := c.Hold(ctx, id)
+		var why *Problem
+		switch {
+		case err == nil:
+			held = append(held, release)
+		case errors.As(err, &why) && why.Kind == UnderWay:
+			if len(c.Runs) > 0 {
+				return nil, letGo, err
+			}
+			continue
+		}
+		free = append(free, id)
+	}
+	return free, letGo, nil
 }
 
 // DeadRuns lists the runs that ended without cleaning up.

@@ -45,7 +45,7 @@ type GateFile struct {
 func GateFiles() []GateFile {
 	return []GateFile{
 		{"junit", "the judgement as test results", gate.WriteJUnit},
-		{"markdown", "it as a comment for a pull request", gate.WriteMarkdown},
-		{"gitlab", "it as metrics for GitLab", gate.WriteMetrics},
+		{"markdown", "the judgement as a comment for a pull request", gate.WriteMarkdown},
+		{"gitlab", "the judgement as metrics for GitLab", gate.WriteMetrics},
 	}
 }

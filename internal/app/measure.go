@@ -85,7 +85,7 @@ func begin(
 	if err != nil {
 		return nil, named(err)
 	}
-	release, err := hold(ctx, s, h.ID)
+	release, err := Hold(ctx, s, h.ID)
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
 	}

@@ -25,7 +25,7 @@ func (a *App) takeUp(
 	ctx context.Context, s bench.Store, stored *bench.Run, e *bench.Extension, o Options,
 ) (id string, err error) {
 	id = stored.Header.ID
-	release, err := hold(ctx, s, id)
+	release, err := Hold(ctx, s, id)
 	if err != nil {
 		return "", err
 	}

@@ -24,7 +24,7 @@ alive, or anything that tare did not make. Stored results stay.
 
 With RUN it also removes objects of a run that has no directory here, such as
 containers that a daemon still has. First make sure that no tare with another
---state or of another user is measuring this run: clean cannot see that.`,
+--store or of another user is measuring this run: clean cannot see that.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.clean(cmd.Context(), args, dryRun) },
 	}
 	cmd.Flags().BoolVarP(&dryRun, "dry-run", "n", false, "only show what would be removed")
@@ -40,7 +40,9 @@ func (a *invocation) clean(ctx context.Context, named []string, dryRun bool) err
 	if named, err = a.wholeIDs(ctx, named); err != nil {
 		return err
 	}
-	found, err := t.Clean(ctx, app.CleanOptions{Runs: named, DryRun: dryRun, Stored: a.stored})
+	found, err := t.Clean(ctx, app.CleanOptions{
+		Runs: named, DryRun: dryRun, Stored: a.stored, Hold: a.hold,
+	})
 	if found == nil {
 		return err
 	}
@@ -89,6 +91,15 @@ func (a *invocation) stored(ctx context.Context, id string) bool {
 		return err
 	})
 	return found || err != nil
+}
+
+// hold keeps others from working on a stored run until it is released, also after the store is closed.
+func (a *invocation) hold(ctx context.Context, id string) (release func() error, err error) {
+	err = a.withRuns(ctx, func(s bench.Store) error {
+		release, err = app.Hold(ctx, s, id)
+		return err
+	})
+	return release, err
 }
 
 func (a *invocation) printCleaned(found []app.Leftover, dryRun bool) error {

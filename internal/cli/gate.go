@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -47,8 +48,9 @@ enough, never on what they are. Gate says which difference it would have found.
 can fail.
 
 The exit code is 0 if the gate passes, 5 if something is worse, and 6 if nothing
-can be said: the control differs from the baseline, nothing was compared or, with
---strict, something is not shown to be harmless. It is 3 if trials failed.`,
+can be said: the control differs from the baseline, nothing was compared, there
+are too few blocks or, with --strict, something is not shown to be harmless. It
+is 3 if trials failed.`,
 		Example: `  tare gate lifecycle -e runc -e runc,name=new,binary=./runc --smallest 10%
   tare gate image shop:1.4 shop:1.5 --budget 5m --junit gate.xml
   tare gate last --strict`,
@@ -102,12 +104,8 @@ func (a *invocation) completeGate(
 
 // gate measures, unless it is given a stored run, and judges.
 func (a *invocation) gate(ctx context.Context, cmd *cobra.Command, args []string, o planOptions, g gateOptions) error {
-	for name, file := range g.files {
-		if *file != "" {
-			if err := checkNewFile("--"+name, *file); err != nil {
-				return err
-			}
-		}
+	if err := g.checkFiles(); err != nil {
+		return err
 	}
 	if isExperiment(args[0]) {
 		return a.gateExperiment(ctx, args, o, g)
@@ -120,7 +118,7 @@ func (a *invocation) gate(ctx context.Context, cmd *cobra.Command, args []string
 		}
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Changed && (planned[f.Name] || f.Name == "plant") {
+		if f.Changed && (planned[f.Name] || f.Name == "plant" || f.Name == "label") {
 			changed = append(changed, "--"+f.Name)
 		}
 	})
@@ -141,6 +139,27 @@ func (a *invocation) gate(ctx context.Context, cmd *cobra.Command, args []string
 		}
 		return a.judge(ctx, s, r, margin, g)
 	})
+}
+
+// checkFiles says before a run begins that a file could not be made after it.
+func (g *gateOptions) checkFiles() error {
+	named := map[string]string{} // flags by file
+	for _, x := range app.GateFiles() {
+		file := *g.files[x.Name]
+		if file == "" {
+			continue
+		}
+		if err := checkNewFile("--"+x.Name, file); err != nil {
+			return err
+		}
+		if other := named[filepath.Clean(file)]; other != "" && !isDevice(file) {
+			return &usageError{
+				fmt.Errorf("--%s and --%s name the same file, %s", other, x.Name, file), "choose another name for one of them",
+			}
+		}
+		named[filepath.Clean(file)] = x.Name
+	}
+	return nil
 }
 
 // isExperiment reports whether an argument names a built-in experiment or a file.
@@ -233,8 +252,8 @@ func prepareGate(plan *bench.Plan, plant string, precision bool) error {
 
 // judge says what a run means for a gate, wherever that is to be read.
 func (a *invocation) judge(ctx context.Context, s bench.Store, r *bench.Run, margin float64, g gateOptions) error {
-	if margin == 0 && r.Header.Plan.Smallest == 0 {
-		margin, _ = unit.ParsePercent(gateMargin)
+	if r.Header.Plan.Smallest == 0 { // of metrics without a margin of their own
+		r.Header.Plan.Smallest, _ = unit.ParsePercent(gateMargin) // it is one
 	}
 	short := app.NewShortener(ctx, s)
 	d, err := a.documentWithin(r, shortIn(ctx, short), margin)

@@ -36,6 +36,11 @@ func TestRunUnderWay(t *testing.T) {
 	if result := p.tare(t, "rm", "mine", "--yes"); result.code != 1 || !strings.Contains(result.stderr, "is under way") {
 		t.Errorf("rm: exit code %d: %s%s", result.code, result.stdout, result.stderr)
 	}
+	// Its container stays, also for somebody with another state directory.
+	if result := p.tare(t, "clean", "mine", "--state", t.TempDir()); result.code != 1 ||
+		!strings.Contains(result.stderr, "is under way") {
+		t.Errorf("clean: exit code %d: %s%s", result.code, result.stdout, result.stderr)
+	}
 	if result := p.must(t, "rm", "--since", "1h", "--yes"); !strings.Contains(result.stderr, "is under way: it stays") {
 		t.Errorf("rm by a filter: %s%s", result.stdout, result.stderr)
 	}
@@ -46,6 +51,11 @@ func TestRunUnderWay(t *testing.T) {
 	}
 	if n := len(p.last(t).Header.Remarks); n != 1 {
 		t.Errorf("%d notes are kept, want one", n)
+	}
+	for _, trial := range p.last(t).Samples {
+		if trial.Outcome == bench.Failed {
+			t.Errorf("trial %d failed: %s", trial.Trial.Seq, trial.Reason)
+		}
 	}
 	p.must(t, "rm", "mine", "--yes")
 	if left := p.runs(t); len(left) > 0 {

@@ -35,10 +35,7 @@ func TestEveryNumberCanBeRecomputed(t *testing.T) {
 
 	ignore := cmp.Options{
 		cmpopts.IgnoreUnexported(report.Row{}, report.Effect{}), cmpopts.IgnoreFields(report.Row{}, "Finding"),
-		// Single values are compared with the samples in TestSingles, and power is simulated in TestDetectablePower.
-		cmpopts.IgnoreFields(report.Row{}, "Values"), cmpopts.IgnoreFields(report.Effect{}, "Changes", "Detectable"),
-		cmpopts.IgnoreFields(report.Condition{}, "Levels", "Control"),
-		cmpopts.EquateApprox(1e-9, 1e-15),
+		cmpopts.EquateApprox(1e-9, 1e-15), cmpopts.EquateNaNs(),
 	}
 	// Operations that this run does not do have no numbers.
 	result.Metrics = slices.DeleteFunc(result.Metrics,
@@ -50,6 +47,9 @@ func TestEveryNumberCanBeRecomputed(t *testing.T) {
 		t.Errorf("reasons (-recomputed +said):\n%s", diff)
 	}
 	run := result.Runs[0]
+	if diff := cmp.Diff(d.blocks(), run.BlockNumbers); diff != "" {
+		t.Errorf("blocks (-recomputed +said):\n%s", diff)
+	}
 	if run.Trials != d.trials() || run.Blocks != len(d.blocks()) || math.Abs(run.Wall-d.wall()) > 1e-9 {
 		t.Errorf("the run: %+v, %d blocks, %v s; want %+v, %d, %v",
 			run.Trials, run.Blocks, run.Wall, d.trials(), len(d.blocks()), d.wall())
@@ -139,6 +139,35 @@ func (d *exported) values(metric string, cell int) (x []float64) {
 	return x
 }
 
+// singles are the values of a primary metric in a cell, one for each block; NaN = none.
+func (d *exported) singles(m bench.Metric, cell int) (all report.Numbers) {
+	column := d.column(m.Name, cell)
+	for _, block := range d.blocks() {
+		v, ok := column[block]
+		if !ok {
+			v = math.NaN()
+		}
+		all = append(all, v)
+	}
+	if m.Role != bench.Primary {
+		return nil
+	}
+	return all
+}
+
+// changes are the single pairs of a primary metric, one for each block.
+func (d *exported) changes(m bench.Metric, cell, baseline int) (all report.Numbers) {
+	base := d.singles(m, baseline)
+	for i, v := range d.singles(m, cell) {
+		if m.Scale == bench.Difference {
+			all = append(all, v-base[i])
+		} else {
+			all = append(all, v/base[i])
+		}
+	}
+	return all
+}
+
 // distances is how far a cell is from its baseline, in each block with both.
 func (d *exported) distances(metric string, cell, baseline int, scale bench.Scale) (diffs []float64) {
 	x, base := d.column(metric, cell), d.column(metric, baseline)
@@ -206,14 +235,15 @@ func (d *exported) metric(m bench.Metric) report.Metric {
 	}
 	cells := d.Header.Plan.Cells
 	baseline := d.baseline()
-	c := report.Condition{Baseline: cells[baseline].Name}
+	c := report.Condition{Baseline: cells[baseline].Name, Levels: []bench.Label{}}
 	for i, cell := range cells {
 		if cell.Control {
-			c.Noise = d.paired(m.Name, i, baseline, m.Scale)
+			c.Noise, c.Control = d.paired(m.Name, i, baseline, m.Scale), d.singles(m, i)
+			c.Noise.Changes = d.changes(m, i, baseline)
 			continue
 		}
 		x := d.values(m.Name, i)
-		row := report.Row{Cell: cell.Name, N: len(x)}
+		row := report.Row{Cell: cell.Name, N: len(x), Values: d.singles(m, i)}
 		if len(x) > 0 {
 			row.Median = new(stat.Median(x))
 		}
@@ -222,6 +252,7 @@ func (d *exported) metric(m bench.Metric) report.Metric {
 		}
 		if i != baseline {
 			row.Effect = d.paired(m.Name, i, baseline, m.Scale)
+			row.Effect.Changes = d.changes(m, i, baseline)
 			if m.Scale == bench.Ratio {
 				e := d.paired(m.Name, i, baseline, bench.Difference)
 				row.Effect.Shift = &report.Shift{Estimate: *e.Estimate, Low: e.Low, High: e.High}
@@ -281,6 +312,7 @@ func (d *exported) judge(family []report.Metric) {
 func (d *exported) conclude(e *report.Effect, m report.Metric, percent float64, family int, cell string) {
 	c := m.Conditions[0]
 	noisy := halfWidth(c.Noise) > 10*percent
+	e.Detectable = detectable(e, family)
 	e.Verdict = verdict(e, m.Better, e.Smallest)
 	if noisy && e.Verdict == "same" {
 		e.Verdict = "unclear"
@@ -296,6 +328,25 @@ func (d *exported) conclude(e *report.Effect, m report.Metric, percent float64, 
 		e.Blocks = d.settles(e, m, delta, quiet, family, cell, 1)
 		e.Extended = d.settles(e, m, delta, quiet, family, cell, 2)
 	}
+}
+
+// detectable is the difference beyond the smallest that matters that is confirmed in four of five runs: the
+// test of its family rejects beyond a number of standard errors, and the interval says how large one is.
+func detectable(e *report.Effect, family int) *float64 {
+	alpha := bench.LookLevel(1)
+	if e.Low == nil || e.Pairs < stat.MinPairs(1-alpha, family) {
+		return nil
+	}
+	low, high, delta := *e.Low, *e.High, e.Smallest
+	if e.Scale != bench.Difference {
+		low, high, delta = math.Log(low), math.Log(high), math.Log1p(delta)
+	}
+	se := (high - low) / 2 / stat.Normal((1+e.Level)/2)
+	found := max(stat.Normal(1-alpha/2/float64(family))*se, delta) + stat.Normal(0.8)*se
+	if e.Scale != bench.Difference {
+		found = math.Exp(found)
+	}
+	return &found
 }
 
 // mostBlocks is the largest estimate that is given.

@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/app"
 )
 
 // exitPipe is what a shell makes of a program that SIGPIPE ended.
@@ -88,13 +90,24 @@ func writeNewFile(flag, name string, write func(io.Writer) error) error {
 	return nil
 }
 
-// outputNamed refuses --output with an empty name, such as from a variable that a script
-// has not set. Nobody who writes that wants no output.
+// outputNamed refuses a file with an empty name, such as from a variable that a script has not set.
+// Nobody who writes that wants no output.
 func outputNamed(cmd *cobra.Command) error {
-	if f := cmd.Flags().Lookup("output"); f != nil && f.Changed && f.Value.String() == "" {
-		return &usageError{errors.New("--output has an empty name"), "name a file, or leave out --output"}
+	for _, name := range fileFlags() {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
+			return &usageError{fmt.Errorf("--%s has an empty name", name), "name a file, or leave out --" + name}
+		}
 	}
 	return nil
+}
+
+// fileFlags are the flags that name a file to write.
+func fileFlags() []string {
+	all := []string{"output", "html"}
+	for _, x := range app.GateFiles() {
+		all = append(all, x.Name)
+	}
+	return all
 }
 
 // isDevice reports whether a name is that of a device such as /dev/null or

@@ -105,7 +105,7 @@ func (a *invocation) documentOf(
 	if len(names) > 1 {
 		return a.comparison(ctx, s, names, by)
 	}
-	r, err := app.OpenRun(ctx, s, names[0])
+	r, err := app.OpenSingles(ctx, s, names[0])
 	if err != nil {
 		return nil, err
 	}

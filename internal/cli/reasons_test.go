@@ -222,12 +222,11 @@ func TestPlantedCausesAreNamed(t *testing.T) {
 			require(t, c.engine)
 			p := newTestEnv(t)
 			args := append([]string{"run"}, c.plant(t, p)...)
-			args = append(args, "--blocks", "10", "--warmup", "0", "--washout", "30ms", "--precision", "off",
-				"--no-control", "--json")
+			args = append(args, "--warmup", "0", "--washout", "30ms", "--precision", "off", "--no-control", "--json")
 			if testing.Short() {
-				c.found(t, p, args)
+				c.found(t, p, append(args, "--blocks", "8"))
 			} else {
-				c.counted(t, p, args)
+				c.counted(t, p, append(args, "--blocks", "10"))
 			}
 		})
 	}

@@ -40,7 +40,8 @@ changes of the primary metrics.
 			if err := exclusiveLists(format, trials, applied, plot); err != nil {
 				return err
 			}
-			if err := checkForm(as, a.global.JSON || format.name != "" || trials || applied || plot); err != nil {
+			others := a.global.JSON || format.name != "" || format.page != "" || trials || applied || plot
+			if err := checkForm(as, others); err != nil {
 				return err
 			}
 			return a.withRuns(cmd.Context(), func(s bench.Store) error {
@@ -52,7 +53,7 @@ changes of the primary metrics.
 					}
 					return a.showTrials(cmd.Context(), s, id)
 				}
-				open := app.OpenRun
+				open := app.OpenSingles
 				if short := format == (formatOptions{}) && as == ""; short && !a.global.JSON {
 					open = app.OpenValues // the first screen has no single operations
 				}
@@ -99,6 +100,8 @@ func exclusiveLists(format formatOptions, trials, applied, plot bool) error {
 			fmt.Errorf("%s has no --format %s", views[0], format.name),
 			"for output that programs read, use --json",
 		}
+	case len(views) > 0 && format.page != "":
+		return &usageError{fmt.Errorf("%s has no page", views[0]), "leave out --html; 'tare report' writes the page alone"}
 	}
 	return nil
 }

@@ -148,6 +148,23 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// Stdin can be looked into before it is read, as a file can.
+func TestStdin(t *testing.T) {
+	in, err := foreign.Open([]string{foreign.Stdin}, strings.NewReader("a,b\n1,2\n3,4\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := in.Files[0]
+	if d := cmp.Diff([]string{"a", "b"}, f.Columns()); d != "" {
+		t.Error(d)
+	}
+	var got []string
+	err = f.Rows(func(r *foreign.Row) error { got = append(got, r.Text("b")); return nil })
+	if d := cmp.Diff([]string{"2", "4"}, got); d != "" || err != nil {
+		t.Errorf("%v %s", err, d)
+	}
+}
+
 // Tables of CSV and of Markdown have the same rows.
 func TestRows(t *testing.T) {
 	for name, text := range map[string]string{

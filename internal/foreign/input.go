@@ -36,6 +36,7 @@ type File struct {
 	Dir, Base string
 	Time      time.Time // when it was last written; zero = unknown
 	open      func() (io.ReadCloser, error)
+	begins    func(n int) ([]byte, error) // of what can be opened only once; nil = it is opened for that
 }
 
 // Open opens the file.
@@ -84,10 +85,7 @@ func (in *Input) Close() error {
 
 func (in *Input) add(name string, stdin io.Reader) error {
 	if name == Stdin {
-		in.Files = append(in.Files, File{
-			Name: "stdin", Dir: ".", Base: "stdin",
-			open: func() (io.ReadCloser, error) { return io.NopCloser(stdin), nil },
-		})
+		in.Files = append(in.Files, newStdin(stdin))
 		return nil
 	}
 	info, err := os.Stat(name)
@@ -102,6 +100,22 @@ func (in *Input) add(name string, stdin io.Reader) error {
 		open: func() (io.ReadCloser, error) { return os.Open(name) },
 	})
 	return nil
+}
+
+// newStdin is stdin as a file. It can be looked into, and read once.
+func newStdin(stdin io.Reader) File {
+	r := bufio.NewReaderSize(stdin, maxBegins)
+	return File{
+		Name: "stdin", Dir: ".", Base: "stdin",
+		open: func() (io.ReadCloser, error) { return io.NopCloser(r), nil },
+		begins: func(n int) ([]byte, error) {
+			b, err := r.Peek(min(n, maxBegins))
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return b, err
+		},
+	}
 }
 
 func (in *Input) addDir(name string) error {
@@ -158,8 +172,15 @@ func (f *File) Lines(do func(n int, line []byte) error) error {
 	return nil
 }
 
-// Begins returns the first bytes of a file, at most n.
+// maxBegins is how much of a file Begins returns at most, in bytes.
+const maxBegins = 64 << 10
+
+// Begins returns the first bytes of a file, at most n and maxBegins. They are valid until the file is read.
 func (f *File) Begins(n int) ([]byte, error) {
+	if f.begins != nil {
+		return f.begins(n)
+	}
+	n = min(n, maxBegins)
 	r, err := f.Open()
 	if err != nil {
 		return nil, err

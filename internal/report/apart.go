@@ -66,12 +66,12 @@ func (d *Document) sayScreenApart(short Short) {
 	for _, w := range d.Warned {
 		switch w.Code {
 		case analysis.CodeNotApart:
-			d.Screen.Remarks = append(d.Screen.Remarks, plain.Line(w.Text))
+			d.Screen.Remarks = append(d.Screen.Remarks, plain.Line(short.in(w.Text)))
 		case analysis.CodeFewRuns:
 			if d.Runs[0].Host.Kernel == "" {
 				continue // another program measured it, and tare cannot repeat that
 			}
-			d.Next = append(d.Next, Step{"tare run " + plain.Line(d.Runs[0].Experiment), plain.Line(w.Hint)})
+			d.Next = append(d.Next, Step{"tare run " + plain.Line(d.Runs[0].Experiment), plain.Line(short.in(w.Hint))})
 		}
 	}
 	d.Screen.Tables = []Table{d.screenApart(groups)}

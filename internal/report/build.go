@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"math"
+	"regexp"
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
@@ -19,6 +20,18 @@ func (s Short) id(run *Run) string {
 	}
 	return plain.Line(s(run.ID))
 }
+
+// in has a text name runs by their short forms. An ID of another form, which only a foreign file can
+// have, stays: it could be any word.
+func (s Short) in(text string) string {
+	if s == nil {
+		return text
+	}
+	return runIDs.ReplaceAllStringFunc(text, s)
+}
+
+// runIDs matches the IDs that tare gives to runs.
+var runIDs = regexp.MustCompile(`\b\d{8}-\d{6}-[a-z0-9]+\b`)
 
 // name is what commands call a run.
 func (s Short) name(run *Run) string { return cmp.Or(plain.Line(run.Name), s.id(run)) }
@@ -72,7 +85,7 @@ func New(r *analysis.Result, short Short) *Document {
 	}
 	d.find(r.End != nil)
 	d.Trust = newTrust(&r.Trust)
-	d.sayRun(r)
+	d.sayRun(r, short)
 	d.sayScreen(r, short)
 	return d
 }
@@ -216,7 +229,7 @@ func NewComparison(c *analysis.Contrast, short Short) *Document {
 	}
 	d.findApart()
 	d.Trust = newTrust(&c.Trust)
-	d.sayComparison()
+	d.sayComparison(short)
 	d.sayScreenApart(short)
 	return d
 }
@@ -243,10 +256,14 @@ func contrastMetric(c *analysis.Contrast, m analysis.ContrastMetric) Metric {
 		}
 		at := &out.Conditions[len(out.Conditions)-1]
 		for i, s := range r.Sides {
+			var each Numbers
+			if out.Role == bench.Primary { // as in the report of one run
+				each = s.Each
+			}
 			at.Rows = append(at.Rows, Row{
 				Cell: r.Cell, Group: c.Groups[i].Name, N: s.N,
 				Median: number(s.Value), Low: number(s.Low), High: number(s.High),
-				Effect: newEffect(s.Comparison, r.Smallest), InRun: newInRun(&r, &s.InRun), Values: s.Each,
+				Effect: newEffect(s.Comparison, r.Smallest), InRun: newInRun(&r, &s.InRun), Values: each,
 			})
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // sayComparison puts a comparison of runs into words.
-func (d *Document) sayComparison() {
+func (d *Document) sayComparison(short Short) {
 	var letters []string
 	for i := range d.Groups {
 		letters = append(letters, groupLetter(i))
@@ -47,7 +47,7 @@ func (d *Document) sayComparison() {
 			"changes come from pairs of runs, one of each group, not from the medians")
 	}
 	for _, w := range d.Warned {
-		d.Notes = append(d.Notes, Note{Text: plain.Line(w.Text), Hint: plain.Line(w.Hint)})
+		d.Notes = append(d.Notes, Note{Text: plain.Line(short.in(w.Text)), Hint: plain.Line(short.in(w.Hint))})
 	}
 }
 

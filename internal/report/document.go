@@ -8,6 +8,7 @@
 package report
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tare-bench/tare/internal/analysis"
@@ -101,6 +102,16 @@ type Group struct {
 	Runs []string `json:"runs"` // IDs
 }
 
+// GroupOf is the name of the group of a run in a comparison; empty in the report of one run.
+func (d *Document) GroupOf(id string) string {
+	for _, g := range d.Groups {
+		if slices.Contains(g.Runs, id) {
+			return g.Name
+		}
+	}
+	return ""
+}
+
 // A Metric is one metric and all that is said about it.
 type Metric struct {
 	Name   string          `json:"name"`
@@ -150,7 +161,7 @@ type Row struct {
 	// InRun is there in a comparison, for all cells but the baseline of the runs.
 	InRun *InRun `json:"in_run,omitempty"`
 	// Values are of a primary metric: one for each of the run's block numbers or, in a comparison, for
-	// each run of the group. Null where there are none.
+	// each run of the group that has one. Null where there are none.
 	Values Numbers `json:"values"`
 
 	index int // of the cell in the plan

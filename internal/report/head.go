@@ -106,7 +106,7 @@ func runParts(r *Run, h *bench.Header) []string {
 			return append(parts, "stopped: no cell could run")
 		}
 		return append(parts, "stopped: every cell failed")
-	case stillRunning:
+	case StillRunning:
 		return append(parts, "running")
 	default:
 		return append(parts, "incomplete")

@@ -62,12 +62,12 @@ func (m *markIndex) columns(t *Table, rows []Row) {
 
 // note numbers the warnings that tables can refer to. A warning about everything
 // marks nothing.
-func (d *Document) note(all []bench.Warning) *markIndex {
+func (d *Document) note(all []bench.Warning, short Short) *markIndex {
 	shown := d.shown()
 	m := &markIndex{cells: make(map[int][]markPlace), metric: make(map[string][]int)}
 	mark := 0
 	for _, w := range all {
-		n := Note{Text: plain.Line(w.Text), Hint: plain.Line(w.Hint)}
+		n := Note{Text: plain.Line(short.in(w.Text)), Hint: plain.Line(short.in(w.Hint))}
 		about := slices.DeleteFunc(append([]string{w.Metric}, w.Also...),
 			func(name string) bool { return name != "" && !shown.metric[name] })
 		cells := slices.DeleteFunc(slices.Clone(w.Cells), func(c int) bool { return !shown.cell[c] })

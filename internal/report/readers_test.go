@@ -25,6 +25,7 @@ import (
 	"github.com/tare-bench/tare/internal/report/hyperfine"
 	"github.com/tare-bench/tare/internal/report/openmetrics"
 	"github.com/tare-bench/tare/internal/report/otlp"
+	"github.com/tare-bench/tare/internal/text/plain"
 )
 
 // A reader checks what a format says about a document, as those read it who it is for.
@@ -133,6 +134,9 @@ func readOpenMetrics(t *testing.T, text []byte, d *report.Document) {
 				t.Errorf("%s%s is there twice", name, key)
 			}
 			seen[string(key)] = true
+			if hosts := hostsOf(d, labels["group"]); labels["cell"] != "" && !slices.Contains(hosts, labels["host"]) {
+				t.Errorf("%s%s is of another host, want one of %q", name, key, hosts)
+			}
 			if m.TimestampMs != nil {
 				t.Errorf("%s has a time", name)
 			}
@@ -151,6 +155,20 @@ func readOpenMetrics(t *testing.T, text []byte, d *report.Document) {
 	if m, v := counted(d); m != medians || v != verdicts {
 		t.Errorf("%d medians and %d verdicts are read, want %d and %d", medians, verdicts, m, v)
 	}
+}
+
+// hostsOf lists the hosts of a group of runs; none = they differ, and no label names one.
+func hostsOf(d *report.Document, group string) []string {
+	hosts := []string{}
+	for _, r := range d.Runs {
+		if d.GroupOf(r.ID) == group {
+			hosts = append(hosts, plain.Line(r.Host.Hostname))
+		}
+	}
+	if slices.Sort(hosts); len(slices.Compact(hosts)) > 1 {
+		return []string{""}
+	}
+	return hosts
 }
 
 // counted counts the medians and the effects of a document.

@@ -22,7 +22,8 @@ type Plan struct {
 	Budget    float64           `json:"budget_seconds"` // 0 = no limit
 	Params    map[string]string `json:"params"`         // options of the workload that every cell has alike
 	// Command plans the same, for a shell. It is empty where a command line cannot say it: for engines with
-	// options of their own, and for names that a shell would not take as they are.
+	// options of their own, for names that a shell would not take as they are, and for what another program
+	// has measured.
 	Command string `json:"command"`
 }
 
@@ -54,7 +55,7 @@ var word = regexp.MustCompile(`^[A-Za-z0-9_./:@%+][A-Za-z0-9_./:@%+-]*$`)
 // command is the Command of a plan.
 func (p *Plan) command(h *bench.Header) string {
 	hasOptions := func(e bench.EngineInfo) bool { return len(e.Options) > 0 }
-	if slices.ContainsFunc(h.Engines, hasOptions) || len(h.Plan.Plants) > 0 {
+	if slices.ContainsFunc(h.Engines, hasOptions) || len(h.Plan.Plants) > 0 || h.MeasuredBy != "" {
 		return ""
 	}
 	words := append([]string{h.Plan.Name}, h.Plan.Restrict...)
@@ -70,6 +71,9 @@ func (p *Plan) command(h *bench.Header) string {
 		}
 		parts = append(parts, flag+strings.Join(f.Levels, ","))
 	}
+	if name := chosenBaseline(h.Plan.Cells); name != "" {
+		words, parts = append(words, name), append(parts, "--baseline "+name)
+	}
 	for _, name := range slices.Sorted(maps.Keys(p.Params)) {
 		isFactor := slices.ContainsFunc(p.Factors, func(f bench.Factor) bool { return f.Name == name })
 		if value := p.Params[name]; value != "" && !isFactor {
@@ -81,6 +85,18 @@ func (p *Plan) command(h *bench.Header) string {
 		return ""
 	}
 	return strings.Join(append(parts, limitFlags(&h.Plan)...), " ")
+}
+
+// chosenBaseline is the baseline that a plan would not have by itself; empty if it can be the default: the
+// first plain process or, without one, the first cell.
+func chosenBaseline(cells []bench.Cell) string {
+	const plain = "native"
+	at := slices.IndexFunc(cells, func(c bench.Cell) bool { return c.Baseline })
+	usual := max(slices.IndexFunc(cells, func(c bench.Cell) bool { return c.Engine == plain }), 0)
+	if at < 0 || at == usual {
+		return ""
+	}
+	return cells[at].Name
 }
 
 // limitFlags say how long, how precisely and in which order a plan measures.
@@ -109,6 +125,12 @@ func limitFlags(p *bench.Plan) []string {
 	}
 	if len(p.Restrict) > 0 {
 		flags = append(flags, "--primary "+strings.Join(p.Restrict, ","))
+	}
+	if !slices.ContainsFunc(p.Cells, func(c bench.Cell) bool { return c.Control }) {
+		flags = append(flags, "--no-control")
+	}
+	if p.Syscalls {
+		flags = append(flags, "--syscalls")
 	}
 	if p.Slice > 0 {
 		flags = append(flags, "--interleave "+p.Slice.String())

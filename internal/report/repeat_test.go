@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,14 @@ func TestCommand(t *testing.T) {
 		{"level of two", func(h *bench.Header) { h.Plan.Factors[0].Levels[1] = "a,b" }, ""},
 		{"name of a metric", func(h *bench.Header) { h.Metrics[0].Name, h.Plan.Restrict = "$(x)", []string{"$(x)"} }, ""},
 		{"engine with options", func(h *bench.Header) { h.Engines[0].Options = map[string]string{"binary": "./runc"} }, ""},
+		{"another baseline", func(h *bench.Header) { h.Plan.Cells[0].Baseline, h.Plan.Cells[2].Baseline = false, true }, "tare run " +
+			"lifecycle --engine native,floor,crun --baseline crun --blocks 8..8 --budget off --precision off --seed 3"},
+		{"baseline for a shell", func(h *bench.Header) {
+			h.Plan.Cells[0].Baseline, h.Plan.Cells[2].Baseline, h.Plan.Cells[2].Name = false, true, "$(x)"
+		}, ""},
+		{"without control", func(h *bench.Header) { h.Plan.Cells[3].Control, h.Plan.Syscalls = false, true }, "tare run lifecycle " +
+			"--engine native,floor,crun --blocks 8..8 --budget off --precision off --no-control --syscalls --seed 3"},
+		{"of another program", func(h *bench.Header) { h.MeasuredBy = "pgbench" }, ""},
 		{"planted", func(h *bench.Header) { h.Plan.Plants = []bench.Plant{{Cell: 1, Delay: time.Second}} }, ""},
 	} {
 		run := analysistest.Run(analysistest.Shape{Seed: 3, Blocks: 8, Cells: engines()[:3]})
@@ -83,5 +92,47 @@ func TestAppliedOnce(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestWarningsNameRunsShort checks that warnings name runs as commands do, whatever wrote the warning, and that
+// programs get whole IDs.
+func TestWarningsNameRunsShort(t *testing.T) {
+	const other, foreign = "20260314-141500-2abc", "big-1000000"
+	run := twoRuns()[0]
+	run.Header.Warnings = []bench.Warning{{
+		Code: analysis.CodeOtherRun, Text: "2 other runs were under way (" + other + ", " + foreign + ")", Hint: "see " + other,
+	}}
+	run.End = nil
+	result, err := analysis.Analyze(run, analysis.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := report.New(result, lastPart)
+	for _, want := range []report.Note{
+		{Text: "2 other runs were under way (2abc, " + foreign + ")", Hint: "see 2abc"},
+		{Hint: "finish it: tare resume " + lastPart(run.Header.ID)},
+	} {
+		if !slices.ContainsFunc(d.Notes, func(n report.Note) bool {
+			return n.Hint == want.Hint && strings.HasPrefix(n.Text, want.Text)
+		}) {
+			t.Errorf("no warning %+v in %+v", want, d.Notes)
+		}
+	}
+	if got := d.Warned[0]; !strings.Contains(got.Text, other) || !strings.Contains(got.Hint, other) {
+		t.Errorf("a program gets %+v", got)
+	}
+	both := twoRuns()
+	both[1].End = nil
+	contrast, err := analysis.Compare(both, analysis.CompareOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := both[1].Header.ID
+	want := report.Note{
+		Text: "run " + lastPart(id) + " was not finished", Hint: "finish it: tare resume " + lastPart(id),
+	}
+	if got := report.NewComparison(contrast, lastPart).Notes; !slices.Contains(got, want) {
+		t.Errorf("no warning %+v in %+v", want, got)
 	}
 }

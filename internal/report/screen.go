@@ -52,7 +52,7 @@ func screenTitle(run *Run, cells []bench.Cell) string {
 	switch run.Stopped {
 	case stoppedIncomplete:
 		s += ", not finished"
-	case stillRunning:
+	case StillRunning:
 		s += ", still running"
 	}
 	return s
@@ -211,7 +211,7 @@ func (d *Document) nextSteps(run *Run, primary []Metric, imported bool, short Sh
 	switch {
 	case run.Stopped == stoppedIncomplete && !imported:
 		steps = append(steps, Step{"tare resume " + id, "finishes this run"})
-	case imported || run.Stopped == stillRunning || run.Blocks == 0 || !unsettled(primary):
+	case imported || run.Stopped == StillRunning || run.Blocks == 0 || !unsettled(primary):
 	case 3*wall > longest:
 		steps = append(steps, Step{"tare doctor", "shows what disturbs measurements on this machine"})
 	default:

@@ -8,7 +8,7 @@ import (
 )
 
 // sayRun puts one run into words.
-func (d *Document) sayRun(r *analysis.Result) {
+func (d *Document) sayRun(r *analysis.Result, short Short) {
 	run := &d.Runs[0]
 	d.Head = [][]string{
 		append([]string{title(run)}, hostParts(&run.Host)...),
@@ -18,14 +18,17 @@ func (d *Document) sayRun(r *analysis.Result) {
 	}
 	d.Head = append(d.Head, awayParts(run.Engines)...)
 	d.Head = append(d.Head, lookParts(run)...)
-	marks := d.note(r.Warnings)
+	marks := d.note(r.Warnings, short)
 	if run.Trials.OK > 0 {
 		d.sayMetrics(marks)
 	}
 	d.sayReasons()
 	d.writeDataPaths()
 	d.sayLevels()
-	d.View.Applied, d.View.Plan = appliedLines(d.Settings), planLines(run)
+	d.View.Applied = appliedLines(d.Settings)
+	if r.Header.MeasuredBy == "" { // another program had no plan
+		d.View.Plan = planLines(run)
+	}
 	d.sayFailures()
 	d.Written = writtenLines(run)
 }

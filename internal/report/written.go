@@ -28,16 +28,16 @@ func writtenLines(r *Run) (lines []Line) {
 	return lines
 }
 
-// The values of Stopped of a run without an end.
+// The values of Stopped of a run without an end: it was left, or it is under way.
 const (
 	stoppedIncomplete = "incomplete"
-	stillRunning      = "running"
+	StillRunning      = "running"
 )
 
 // say has a run say that it is under way.
 func (r *Run) say(running bool) {
 	if running {
-		r.Stopped = stillRunning
+		r.Stopped = StillRunning
 	}
 }
 

@@ -37,6 +37,7 @@ import (
 // value is NaN, never zero.
 type Counts struct {
 	tally      proc.Tally        // of its processes, summed
+	each       proc.Tallies      // of each of them; empty = unknown
 	age        float64           // of its first process, in s
 	limitStats cgroup.LimitStats // of its control group
 	network    proc.Snapshot     // of its network namespace
@@ -64,6 +65,9 @@ func unknownCounts() Counts {
 func (c *Counts) since(before *Counts) *Counts {
 	d := *c
 	d.tally = c.tally.Minus(before.tally)
+	if len(c.each) > 0 && len(before.each) > 0 {
+		d.tally = c.each.Since(before.each)
+	}
 	d.age -= before.age
 	d.limitStats = c.limitStats.Since(before.limitStats)
 	for i := range d.network {

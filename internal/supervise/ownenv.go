@@ -68,7 +68,9 @@ func (s *ownEnv) of(first proc.Process, calls bench.CallCounter) Counts {
 	c.age = sinceBoot() - float64(first.Start)/ticks
 	if all, err := proc.Descendants("/", first.PID); err == nil {
 		c.calls = callsOf(all, calls)
-		c.tally = tallyOf(all, c.tally)
+		if c.each = talliesOf(all); len(c.each) > 0 {
+			c.tally = c.each.Sum()
+		}
 	}
 	c.network, c.queue = proc.Network("/", first.PID), queue(first.PID)
 	if net := namespace(strconv.Itoa(first.PID)); net != "" && net == s.net {
@@ -116,19 +118,15 @@ func queue(pid int) netpath.Queue {
 	return q
 }
 
-// tallyOf sums over processes, and leaves out those that have ended. It returns none if
-// nothing can be read.
-func tallyOf(pids []int, none proc.Tally) proc.Tally {
-	sum, found := proc.Tally{}, false
+// talliesOf leaves out processes that have ended.
+func talliesOf(pids []int) proc.Tallies {
+	all := proc.Tallies{}
 	for _, pid := range pids {
 		if t, err := proc.TallyOf("/", pid); err == nil {
-			sum, found = sum.Plus(t), true
+			all[pid] = t
 		}
 	}
-	if !found {
-		return none
-	}
-	return sum
+	return all
 }
 
 // callsOf sums the system calls of processes, and leaves out those whose number is

@@ -26,14 +26,19 @@ var ErrFraming = errors.New("the stream is not framed as stdout and stderr")
 // output. A writer that fails gets no more output, and that is not an error. Copy returns an error
 // unless the stream ended at the end of a frame. It needs little memory even for large frames.
 func Copy(stdout, stderr io.Writer, r io.Reader) error {
-	to := [3]io.Writer{1: &Sink{stdout}, 2: &Sink{stderr}}
+	return copyFrames([3]io.Writer{1: &Sink{stdout}, 2: &Sink{stderr}}, r, nil)
+}
+
+// copyFrames is Copy to writers that take everything. With a short frame of stderr for which broken is true it
+// discards this one and all that follows, and returns an error that wraps errBroken.
+func copyFrames(to [3]io.Writer, r io.Reader, broken func(frame []byte) bool) error {
 	text := make([]byte, 32<<10)
 	for {
-		err := frame(to, r, text)
+		err := frame(to, r, text, broken)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if errors.Is(err, ErrFraming) {
+		if errors.Is(err, ErrFraming) || errors.Is(err, errBroken) {
 			_, _ = io.Copy(io.Discard, r) // the first error counts
 		}
 		if err != nil {
@@ -42,8 +47,14 @@ func Copy(stdout, stderr io.Writer, r io.Reader) error {
 	}
 }
 
+// errBroken means that the engine has lost the rest of the output, as it says itself.
+var errBroken = errors.New("the engine lost output")
+
+// longestBroken is how long a frame that says so is at most.
+const longestBroken = 512
+
 // frame copies one frame. Its error is io.EOF at the end of the stream.
-func frame(to [3]io.Writer, r io.Reader, buf []byte) error {
+func frame(to [3]io.Writer, r io.Reader, buf []byte, broken func(frame []byte) bool) error {
 	var header [8]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
 		return err
@@ -51,6 +62,17 @@ func frame(to [3]io.Writer, r io.Reader, buf []byte) error {
 	stream, size := header[0], int64(binary.BigEndian.Uint32(header[4:]))
 	if stream != 1 && stream != 2 {
 		return fmt.Errorf("output of stream %d: %w", stream, ErrFraming)
+	}
+	if broken != nil && stream == 2 && size <= longestBroken {
+		n, err := io.ReadFull(r, buf[:size])
+		if err == nil && broken(buf[:size]) {
+			return fmt.Errorf("%w: %.200q", errBroken, buf[:size])
+		}
+		_, _ = to[stream].Write(buf[:n]) // it takes everything
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return err
 	}
 	n, err := io.CopyBuffer(to[stream], io.LimitReader(r, size), buf)
 	if err == nil && n < size {

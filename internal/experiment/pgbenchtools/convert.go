@@ -105,9 +105,13 @@ func (c *converter) experiment() Experiment {
 		Time: c.runtime(), Rates: c.numbers("SETRATES", "", maxRate), ClientRates: c.numbers("CLIENTRATES", "", maxRate),
 		Reset: c.reset(), Socket: c.text("SOCKETS", "0") == "1",
 	}
-	for name, list := range map[string][]int{"SCALES": e.Scales, "SETCLIENTS": e.Clients} {
-		if len(list) == 0 && len(c.problems) == 0 {
-			c.fail(name, "write "+name+`="1 10 100"`, "%s is empty", name)
+	right := len(c.problems) == 0 // a list that could not be read is empty, too
+	for _, l := range []struct {
+		name   string
+		values []int
+	}{{"SCALES", e.Scales}, {"SETCLIENTS", e.Clients}} {
+		if len(l.values) == 0 && right {
+			c.fail(l.name, "write "+l.name+`="1 10 100"`, "%s is empty", l.name)
 		}
 	}
 	if len(e.ClientRates) > 0 && len(e.Rates) > 0 {
@@ -121,7 +125,7 @@ func (c *converter) experiment() Experiment {
 	tooSmall := func(s int) bool { return s < slices.Max(append(e.Clients, 0)) }
 	if slices.ContainsFunc(e.Scales, tooSmall) && e.Script == tpcb {
 		c.note(c.values["SCALES"].line, "with fewer branches (the scale) than clients, transactions wait for one another's "+
-			"rows; that is what is measured there")
+			"rows, and their times show mostly that")
 	}
 	c.noteRest(e)
 	return e

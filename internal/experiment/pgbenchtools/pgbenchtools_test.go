@@ -73,6 +73,7 @@ func TestMistakes(t *testing.T) {
 		grid + "TESTRESET=./drop\n":             {`c:3:1: TESTRESET is "./drop", which is not an absolute path`},
 		"SCALES=\"1 none\"\nSETCLIENTS=\"\"\n":  {`c:1:1: SCALES has "none"; each must be a whole number from 1 to 10000`},
 		"  SCALES=\"\"\nSETCLIENTS=\"1\"\n":     {"c:1:3: SCALES is empty"},
+		"SCALES=\"\"\nSETCLIENTS=\"\"\n":        {"c:1:1: SCALES is empty", "c:2:1: SETCLIENTS is empty"},
 		"SCALES=\"1\nSETCLIENTS=1\n":            {"c:1:1: SCALES is computed by the shell"},
 		"SCALES=1\nSETCLIENTS=\"1 2\" SETTIMES": nil,
 	} {

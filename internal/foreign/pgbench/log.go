@@ -30,13 +30,15 @@ type Log struct {
 	// To.
 	From, To time.Time
 
-	First, Last time.Time // when the first transaction ended, and the last; of an aggregated log, its intervals
+	First, Last time.Time // when the first transaction ended, and the last; of an aggregated log, when its intervals began
 
 	sum, squares float64 // of times, in microseconds
 	min, max     float64
 	seconds      map[int64]*second
 	current      *second // of the line before
 	at           int64
+	interval     int64 // seconds of an interval of an aggregated log; 0 = unknown, as it has one
+	before       int64 // when the interval of the line before began, in this file
 	clients      []bool
 }
 
@@ -64,6 +66,18 @@ func NewLog() *Log {
 
 // Mean is the mean time in seconds; NaN without transactions.
 func (l *Log) Mean() float64 { return l.sum / float64(l.Transactions) / 1e6 }
+
+// Span is from the first to the last transaction, or over all intervals; 0 = unknown.
+func (l *Log) Span() time.Duration {
+	switch {
+	case !l.Aggregated:
+		return l.Last.Sub(l.First)
+	case l.interval == 0:
+		return 0
+	default:
+		return l.Last.Sub(l.First) + time.Duration(l.interval)*time.Second
+	}
+}
 
 // Min and Max are the shortest and the longest time in seconds.
 func (l *Log) Min() float64 { return l.min / 1e6 }
@@ -109,7 +123,7 @@ func (l *Log) Read(r io.Reader) error {
 }
 
 func (l *Log) finish() {
-	l.Clients = 0
+	l.before, l.Clients = 0, 0
 	for _, is := range l.clients {
 		if is {
 			l.Clients++
@@ -130,7 +144,7 @@ func (l *Log) line(line []byte) (wrong string) {
 	case !ok || n < 6:
 		return "this is no line of pgbench's log: " + shorten(line)
 	case fields[0] >= epoch:
-		return l.interval(fields[:n], word >= 0)
+		return l.addInterval(fields[:n], word >= 0)
 	case n > 8:
 		return fmt.Sprintf("%d fields; a line of pgbench's log has 6 to 8", n)
 	case word >= 0 && word != 2:
@@ -189,8 +203,8 @@ const (
 	maxEpoch = 9_000_000_000
 )
 
-// interval adds a line of an aggregated log.
-func (l *Log) interval(f []int64, word bool) (wrong string) {
+// addInterval adds a line of an aggregated log. The files of threads have intervals of the same length.
+func (l *Log) addInterval(f []int64, word bool) (wrong string) {
 	switch n := len(f); {
 	case word || n != 6 && n != 10 && n != 11 && n < 15:
 		return fmt.Sprintf("%d fields; a line of pgbench's aggregated log has 6, 10, 11 or 15 numbers", n)
@@ -200,6 +214,10 @@ func (l *Log) interval(f []int64, word bool) (wrong string) {
 		return "a number is out of range"
 	}
 	l.Aggregated = true
+	if length := f[0] - l.before; l.before > 0 && length > 0 && (l.interval == 0 || length < l.interval) {
+		l.interval = length
+	}
+	l.before = f[0]
 	began := time.Unix(f[0], 0)
 	if l.First.IsZero() || began.Before(l.First) {
 		l.First = began

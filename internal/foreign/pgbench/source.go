@@ -193,7 +193,7 @@ func notes(trials []foreign.Trial, outputs []*Output, logs []*readLog) (all []fo
 		"some logs have only a part of the transactions, so the percentiles are of that part",
 		"run pgbench without --sampling-rate")
 	add(len(outputs) == 0,
-		"a log names neither script nor scale, and its rate is from the first to the last transaction that ended",
+		"a log names neither script nor scale, and its rate is from the first transaction or interval in it to the last",
 		"import what pgbench printed with it")
 	return all
 }
@@ -222,11 +222,8 @@ func SplitLogs(files []foreign.File) (logs []LogFiles, others []foreign.File) {
 	return logs, others
 }
 
-// isLog reports whether a file begins like a log. Stdin cannot be read twice, so it is none.
+// isLog reports whether a file begins like a log.
 func isLog(f *foreign.File) bool {
-	if f.Base == "stdin" {
-		return false
-	}
 	begin, err := f.Begins(256)
 	line, _, whole := bytes.Cut(begin, []byte("\n"))
 	var fields [maxFields]int64

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -95,6 +96,64 @@ func TestNotes(t *testing.T) {
 			t.Errorf("%s: %+v, want a note %q", name, sets, want)
 		}
 	}
+}
+
+// A log says what ended in each second, also in one in which nothing did; an aggregated log says it of
+// intervals. Without what pgbench printed, the rate is over all of them.
+func TestSeconds(t *testing.T) {
+	for name, c := range map[string]struct {
+		log     string
+		rate    float64
+		seconds []float64
+		mean    []float64
+	}{
+		"transactions": {
+			"0 1 1000 0 1700000001 500000\n0 2 3000 0 1700000001 900000\n0 3 2000 0 1700000004 500000\n",
+			1,
+			[]float64{2, 0, 0, 1},
+			[]float64{0.002, 0.002},
+		},
+		"aggregated": {
+			"1700000000 50 100000 1 1000 4000\n1700000005 0 0 0 0 0\n1700000010 25 50000 1 1000 4000\n",
+			5,
+			[]float64{10, 0, 5},
+			[]float64{0.002, 0.002},
+		},
+		"one interval": {"1700000000 50 100000 1 1000 4000\n", math.NaN(), nil, nil},
+	} {
+		sets, _ := read(t, &foreign.Input{Files: []foreign.File{fileOf("pgbench_log.7", c.log)}})
+		trial := sets[0].Trials[0]
+		if got, ok := trial.Values["load.rate"]; ok != !math.IsNaN(c.rate) || ok && got != c.rate {
+			t.Errorf("%s: rate %v, want %v", name, got, c.rate)
+		}
+		series := map[string][]float64{}
+		for _, one := range trial.Series {
+			series[one.Metric] = one.Values
+		}
+		got := [][]float64{series["per_second.rate"], series["per_second.time.mean"]}
+		if d := cmp.Diff([][]float64{c.seconds, c.mean}, got); d != "" {
+			t.Errorf("%s: rates and mean times (-want +got):\n%s", name, d)
+		}
+	}
+}
+
+// A log can come from stdin.
+func TestLogFromStdin(t *testing.T) {
+	in, err := foreign.Open([]string{foreign.Stdin}, strings.NewReader("0 1 1000 0 1700000001 500000\n0 2 3000 0 1700000002 500000\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets, err := pgbench.Source().Read(in)
+	if err != nil || len(sets) != 1 || sets[0].Trials[0].Values["load.transactions"] != 2 {
+		t.Errorf("%+v, error %v; want one trial with two transactions", sets, err)
+	}
+}
+
+// fileOf is a file whose time is known.
+func fileOf(name, text string) foreign.File {
+	f := foreign.NewFile(name, text)
+	f.Time = time.Unix(1_700_000_000, 0)
+	return f
 }
 
 // A failed run of pgbench is a trial that failed, and making tables is a set of its own.

@@ -106,7 +106,7 @@ func (l *Log) AddTo(t *foreign.Trial) error {
 	}
 	t.Began = l.First.UTC()
 	if t.Elapsed == 0 {
-		t.Elapsed = l.Last.Sub(l.First)
+		t.Elapsed = l.Span()
 	}
 	all := float64(l.Transactions)
 	printed, _ := Get(t, "transactions")
@@ -134,21 +134,34 @@ func (l *Log) AddTo(t *foreign.Trial) error {
 	return nil
 }
 
-// perSecond are the log's seconds in order of time: how many transactions ended in each, their mean
-// and their longest time. There are none if that is too much to keep.
+// perSecond are the log's seconds in order of time: how many transactions ended in each, and the mean and
+// the longest time of those in which some did. An aggregated log has its intervals in their place. There
+// are none if that is too much to keep, or if the length of its only interval is unknown.
 func (l *Log) perSecond() []bench.Series {
 	const columns = 3
-	if len(l.seconds)*columns > bench.MaxSeriesValues {
+	all := slices.Sorted(maps.Keys(l.seconds))
+	length := int64(1)
+	if l.Aggregated {
+		length = l.interval
+	}
+	const most = bench.MaxSeriesValues / columns
+	if len(all) == 0 || len(all) > most || length == 0 || (all[len(all)-1]-all[0])/length >= most {
 		return nil
 	}
 	rate := bench.Series{Metric: "per_second.rate"}
 	mean := bench.Series{Metric: "per_second.time.mean"}
 	longest := bench.Series{Metric: "per_second.time.max"}
-	for _, at := range slices.Sorted(maps.Keys(l.seconds)) {
+	for i, at := range all {
+		for silent := at - length; i > 0 && silent > all[i-1]; silent -= length { // nothing ended in it
+			rate.Values = append(rate.Values, 0)
+		}
 		s := l.seconds[at]
-		rate.Values = append(rate.Values, float64(s.n))
+		rate.Values = append(rate.Values, float64(s.n)/float64(length))
 		mean.Values = append(mean.Values, s.sum/float64(s.n)/1e6)
 		longest.Values = append(longest.Values, s.max/1e6)
+	}
+	if len(rate.Values) > most { // the intervals of threads began at different times
+		return nil
 	}
 	return []bench.Series{rate, mean, longest}
 }

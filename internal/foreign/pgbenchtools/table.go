@@ -123,7 +123,7 @@ func (r *results) row(row *foreign.Row) error {
 		}
 	}
 	if memory > 0 && memory < 1<<30 {
-		n.memory = int64(memory) << 30
+		n.memory = int64(memory * (1 << 30))
 	}
 	if n.began, err = row.Time("start_time", "run"); err != nil {
 		return err

@@ -235,7 +235,7 @@ func (c *corrections) notes() (all []foreign.Note) {
 	}
 	add(c.exchanged, foreign.CodeCorrected,
 		"on servers from version 17 on, pgbench-tools stores buffers_alloc as buffers_backend: exchanged in {n}",
-		"nothing; how many buffers backends wrote is unknown there")
+		"there is nothing to do, but how many buffers backends wrote is unknown")
 	add(c.segments, foreign.CodeCorrected,
 		"pgbench-tools counts 255 segments of WAL in 4 GiB, where 256 are: corrected in {n}",
 		"a single amount of WAL can still be wrong by up to 16 MiB")

@@ -100,18 +100,21 @@ func (d *testDir) seconds(f *foreign.File) error {
 		if d.began.IsZero() {
 			d.began = timeOf(at)
 		}
-		if math.IsNaN(n) || math.IsNaN(average) {
+		if math.IsNaN(n) || n > 0 && math.IsNaN(average) {
 			return nil
 		}
-		d.samples += n
-		d.longest = max(d.longest, longest/1e3)
-		rate.Values, mean.Values = append(rate.Values, n), append(mean.Values, average/1e3)
+		rate.Values = append(rate.Values, n)
+		if n > 0 { // otherwise nothing ended in this second
+			d.samples += n
+			d.longest = max(d.longest, longest/1e3)
+			mean.Values = append(mean.Values, average/1e3)
+		}
 		if len(rate.Values) > bench.MaxSeriesValues/4 {
 			return row.Errorf("the test has more than %d seconds", bench.MaxSeriesValues/4)
 		}
 		return nil
 	})
-	if len(rate.Values) > 0 {
+	if len(mean.Values) > 0 {
 		d.series = []bench.Series{rate, mean}
 	}
 	return err

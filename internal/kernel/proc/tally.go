@@ -58,6 +58,33 @@ func (t *Tally) ofThreads() []*float64 {
 	return []*float64{&t.WaitTime, &t.DiskTime, &t.Waits, &t.Preemptions, &t.Migrations}
 }
 
+// Tallies are those of several processes, by PID.
+type Tallies map[int]Tally
+
+// Sum adds them up.
+func (all Tallies) Sum() Tally {
+	var sum Tally
+	for _, t := range all {
+		sum = sum.Plus(t)
+	}
+	return sum
+}
+
+// Since returns what was counted since an earlier reading of the same processes and their descendants. The counts
+// of threads vanish with their process: they are those of the processes that are still there.
+func (all Tallies) Since(before Tallies) Tally {
+	var earlier Tally
+	for pid, t := range before {
+		if _, there := all[pid]; !there {
+			for _, count := range t.ofThreads() {
+				*count = 0
+			}
+		}
+		earlier = earlier.Plus(t)
+	}
+	return all.Sum().Minus(earlier)
+}
+
 // TallyOf returns the tally of a process.
 // errors.Is(err, fs.ErrNotExist) if there is no such process.
 func TallyOf(root string, pid int) (Tally, error) {

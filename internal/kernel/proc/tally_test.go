@@ -67,6 +67,18 @@ func TestTallyPlus(t *testing.T) {
 	}
 }
 
+// A process that has ended takes the counts of its threads with it, but its parent has its CPU time.
+func TestTalliesSince(t *testing.T) {
+	before := proc.Tallies{1: {UserTime: 1, Waits: 10}, 2: {UserTime: 2, Waits: 1000}}
+	now := proc.Tallies{1: {UserTime: 4, Waits: 15}, 3: {UserTime: 1, Waits: 7}}
+	if got, want := now.Since(before), (proc.Tally{UserTime: 2, Waits: 12}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got, want := now.Since(nil), now.Sum(); got != want {
+		t.Errorf("since the start: %+v, want %+v", got, want)
+	}
+}
+
 func TestDescendants(t *testing.T) {
 	child := exec.Command("sh", "-c", "sleep 1000 & echo; wait")
 	out, err := child.StdoutPipe()

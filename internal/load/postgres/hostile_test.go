@@ -1,11 +1,16 @@
 package postgres
 
 import (
+	"io"
 	"net"
 	"net/netip"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 // What a server sends: that it has accepted a client, that the statement is prepared, and the answer
@@ -88,5 +93,44 @@ func TestHostileServers(t *testing.T) {
 				t.Errorf("%v, want %q", err, test.want)
 			}
 		})
+	}
+}
+
+// A broken stream is one whose other side has gone.
+type brokenStream struct{}
+
+func (brokenStream) Read([]byte) (int, error)  { return 0, io.EOF }
+func (brokenStream) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+
+// answering is a worker with one session that waits for the answer to its only statement.
+func answering(p *plan) (*worker, *session) {
+	p.script = scriptOf(SelectOnly)
+	w := &worker{
+		plan: p, tally: newTally(p), turn: (*turn.Stage)(nil).Clock(time.Time{}), free: newQueue(1), busy: 1,
+		stop: &atomic.Bool{}, now: 30 * time.Millisecond,
+	}
+	w.schedule = schedule{countFrom: 20 * time.Millisecond, until: time.Second}
+	return w, &session{phase: running, stream: brokenStream{}, socket: stream{fd: -1}, sent: 25 * time.Millisecond}
+}
+
+// What a server sends after a connection has ended is not read.
+func TestAnswersAfterTheEnd(t *testing.T) {
+	w, s := answering(&plan{each: true})
+	s.in = []byte(answered + readyIdle)
+	s.filled = len(s.in)
+	if w.take(s); w.err != nil || s.phase != closed || w.tally.committed != 1 {
+		t.Errorf("error %v, phase %d, %d transactions; want a closed session with 1", w.err, s.phase, w.tally.committed)
+	}
+}
+
+// The statements of a transaction from the warm-up are not timed.
+func TestStatementsOfWarmup(t *testing.T) {
+	for origin, want := range map[time.Duration]int64{10 * time.Millisecond: 0, 21 * time.Millisecond: 1} {
+		w, s := answering(&plan{})
+		s.origin, s.in = origin, []byte(answered)
+		s.filled = len(s.in)
+		if w.take(s); w.err != nil || w.tally.statements[0].Count() != want || w.tally.committed != 1 {
+			t.Errorf("begun at %v: error %v, %d statements; want %d", origin, w.err, w.tally.statements[0].Count(), want)
+		}
 	}
 }

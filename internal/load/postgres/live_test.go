@@ -381,7 +381,7 @@ func TestTurns(t *testing.T) {
 	reports := make(chan *load.Report, 1)
 	go func() {
 		defer page.Reported(true)
-		args := loadtest.Args(s.Words("clients=3", "time=400ms", "warmup=50ms")...)
+		args := loadtest.Args(s.Words("clients=3", "time=1s", "warmup=50ms")...)
 		args.Turns = page
 		r, err := postgres.Run(args)
 		if err != nil {
@@ -398,8 +398,8 @@ func TestTurns(t *testing.T) {
 		err = giver.Give(t.Context(), 5*time.Millisecond)
 	}
 	r := <-reports
-	if turns < 5 || r == nil { // a busy machine gives fewer than it could
-		t.Fatalf("%d turns of 5 ms in 450 ms", turns)
+	if turns < 20 || r == nil { // there is room for 200; on a busy machine a slice takes longer than it should
+		t.Fatalf("%d turns of 5 ms in 1050 ms", turns)
 	}
 	for _, name := range postgres.Stretches() {
 		if r.Values[name] <= 0 || r.Values[name+load.StretchSuffix] <= 0 {

@@ -173,7 +173,7 @@ func (s *session) lastWords() error {
 // take reads the messages that have come.
 func (w *worker) take(s *session) {
 	used := 0
-	for !w.failed() {
+	for !w.failed() && s.phase != closed {
 		m, length, err := split(s.in[used:s.filled], roomOfSession)
 		if err == nil && length > 0 {
 			used += length

@@ -6,8 +6,9 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 )
 
-// A tally has the results of one thread, or of all. Its times are those of transactions that count
-// and that have ended well; connections and statements are all timed.
+// A tally has the results of one thread, or of all. Its times are those of transactions that began after
+// the warm-up and have ended well, and of the statements of all that began after it; connections are all
+// timed.
 type tally struct {
 	time       *load.Histogram
 	connect    *load.Histogram

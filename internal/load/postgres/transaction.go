@@ -85,7 +85,9 @@ func (w *worker) ready(s *session) error {
 	if err := s.check(&all[s.current]); err != nil {
 		return err
 	}
-	w.tally.statements[s.current].Add(w.now - s.sent)
+	if s.origin >= w.schedule.countFrom {
+		w.tally.statements[s.current].Add(w.now - s.sent)
+	}
 	if s.current++; s.current < len(all) {
 		w.send(s)
 		return nil

@@ -3,6 +3,7 @@ package figure
 import (
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/report"
@@ -68,7 +69,7 @@ func driftPanel(m *report.Metric, c *report.Condition, r *report.Row) Panel {
 	}
 	b.dots(points, 3.2, muted)
 	b.polyline(running(&x, &y, values), words, 1.5, "")
-	b.text(width-margin, driftHeight-6, right, muted, small, "block "+number(len(values)))
+	b.text(width-margin, driftHeight-6, right, muted, small, "block "+strconv.Itoa(len(values)))
 	b.text(leftSpace, driftHeight-6, left, muted, small, "block 1")
 	return Panel{
 		Title: under(m.Title, c.Condition) + " of " + title + ", block by block", Finding: findingText(r),

@@ -42,14 +42,11 @@ func orderedCondition(m *report.Metric) (key string, ok bool) {
 	counts, names := map[string]map[float64]bool{}, []string{}
 	for _, c := range m.Conditions {
 		for _, l := range c.Levels {
-			v, isNumber := levelNumber(l.Value)
 			if counts[l.Key] == nil {
 				counts[l.Key] = map[float64]bool{}
 				names = append(names, l.Key)
 			}
-			if !isNumber {
-				counts[l.Key][math.NaN()] = true // each NaN is a key of its own, so this is never empty
-			}
+			v, _ := levelNumber(l.Value) // NaN is kept: see allNumbers
 			counts[l.Key][v] = true
 		}
 	}
@@ -218,6 +215,3 @@ func (c *canvas) levelLine(x, y *axis, n int, points []levelPoint) point {
 	c.polyline(line, lineInk(n), 1.8, dashes(n))
 	return last(line)
 }
-
-// number writes a count.
-func number(n int) string { return strconv.Itoa(n) }

@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/tare-bench/tare/internal/report"
@@ -68,8 +69,8 @@ func curveTable(c *report.Curve) *report.Table {
 		line := report.TableRow{Cells: []string{strconv.Itoa(at[i])}}
 		for _, one := range c.Cells {
 			text := unit.None
-			if i < len(one.Median) {
-				text = unit.Format(one.Median[i], shorten(plain.Line(c.Unit), 12))
+			if k, ok := slices.BinarySearch(one.At, at[i]); ok {
+				text = unit.Format(one.Median[k], shorten(plain.Line(c.Unit), 12))
 			}
 			line.Cells = append(line.Cells, text)
 		}

@@ -39,7 +39,7 @@ const (
 	IsWorse    State = "worse"      // confirmed, and beyond the margin
 	Harmless   State = "harmless"   // the interval lies below the margin
 	Unproved   State = "unproved"   // neither is shown
-	Unreliable State = "unreliable" // the control differs from the baseline, or nothing was compared
+	Unreliable State = "unreliable" // the control differs, nothing was compared, or no difference could be confirmed
 )
 
 // A Judgement is what a gate says of a run.
@@ -55,7 +55,8 @@ type Judgement struct {
 	Failed     int     `json:"failed_trials"`
 	Checks     []Check `json:"checks"` // of each primary metric with a better direction, condition and cell
 
-	id string // what commands call the run
+	id      string // what commands call the run
+	running bool   // it is under way, so it claims nothing
 }
 
 // A Check is one comparison.
@@ -79,7 +80,8 @@ func Judge(d *report.Document, strict bool, id string) *Judgement {
 	j := &Judgement{
 		Gate: Version, Outcome: Passed, Strict: strict, Run: run.ID, Experiment: run.Experiment, Host: run.Host.Hostname,
 		Seed: run.Seed, Blocks: run.Blocks, Checks: []Check{}, id: id,
-		Failed: run.Trials.Failed + run.Trials.TimedOut + run.Trials.Canceled + run.Trials.Skipped,
+		Failed:  run.Trials.Failed + run.Trials.TimedOut + run.Trials.Canceled + run.Trials.Skipped,
+		running: run.Stopped == report.StillRunning,
 	}
 	for i := range d.Metrics {
 		m := &d.Metrics[i]
@@ -118,7 +120,7 @@ func (j *Judgement) check(m *report.Metric, c *report.Condition) {
 	}
 }
 
-// stateOf judges one effect.
+// stateOf judges one effect. Where no difference could have been confirmed, that none was is no news.
 func stateOf(m *report.Metric, e *report.Effect) State {
 	estimate, badEnd := worsening(m, e, e.Estimate), math.Inf(1)
 	if e.Low != nil && e.High != nil {
@@ -133,6 +135,8 @@ func stateOf(m *report.Metric, e *report.Effect) State {
 		return IsWorse
 	case badEnd <= margin:
 		return Harmless
+	case e.Detectable == nil:
+		return Unreliable
 	default:
 		return Unproved
 	}
@@ -157,7 +161,7 @@ func (j *Judgement) decide() {
 	switch {
 	case has(IsWorse):
 		j.Outcome = Worse
-	case len(j.Checks) == 0, has(Unreliable), j.Strict && has(Unproved):
+	case j.running, len(j.Checks) == 0, has(Unreliable), j.Strict && has(Unproved):
 		j.Outcome = Undecided
 	}
 }

@@ -95,6 +95,49 @@ func TestNothingToJudge(t *testing.T) {
 	}
 }
 
+// TestTooLittle checks that a run that could not have failed does not pass: it has too few blocks for
+// any verdict, or it is under way.
+func TestTooLittle(t *testing.T) {
+	for name, c := range map[string]struct {
+		blocks  int
+		running bool
+		want    string
+	}{
+		"few blocks": {3, false, "nothing can be said: 2 of 2 comparisons unreliable"},
+		"under way":  {40, true, "nothing can be said: the run is under way"},
+	} {
+		run := analysistest.Run(analysistest.Shape{
+			Seed: 2, Blocks: c.blocks, Cells: []analysistest.Cell{{Name: "base"}, {Name: "new"}},
+		})
+		if c.running {
+			run.End = nil
+		}
+		r, err := analysis.Analyze(run, analysis.Options{Running: c.running})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := Judge(report.New(r, nil), false, "0001")
+		if j.Outcome != Undecided || j.summary() != c.want {
+			t.Errorf("%s: the outcome is %q, %q; want %q, %q", name, j.Outcome, j.summary(), Undecided, c.want)
+		}
+	}
+}
+
+// TestPower checks how the difference is written that a run would have found.
+func TestPower(t *testing.T) {
+	for found, want := range map[float64]string{
+		1.0583: "5.8 %", 1.123: "12 %", 1.996: "100 %", 2.34: "×2.3", 123: "×120", 1.00042: "0.042 %",
+	} {
+		c := Check{Effect: &report.Effect{Scale: bench.Ratio, Detectable: &found}}
+		if got := c.power(); got != "would have found "+want+" four times in five" {
+			t.Errorf("%v: %q, want %s", found, got, want)
+		}
+	}
+	if got := (&Check{}).power(); got != "could not have confirmed any difference" {
+		t.Errorf("without power: %q", got)
+	}
+}
+
 // TestForges checks what each form says of what is worse.
 func TestForges(t *testing.T) {
 	j := judged(t, 1.2, 0.01, false, nil)

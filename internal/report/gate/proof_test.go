@@ -138,7 +138,8 @@ func TestDetectablePower(t *testing.T) {
 	size := math.Exp(sum / float64(n))
 	got := share(t, noises(0.1)["normal"], n, 1, size)
 	t.Logf("%d gates with a difference of %.1f %% in one metric of 12: %.1f %% are red, want about 80 %%", n, 100*(size-1), 100*got)
-	if slack := 0.06 + 3.1*math.Sqrt(0.16/float64(n)); math.Abs(got-0.8) > slack {
+	// It is an estimate: over 2,000 gates, 78.4 % are red.
+	if slack := 0.03 + 3.1*math.Sqrt(0.16/float64(n)); math.Abs(got-0.8) > slack {
 		t.Errorf("%.1f %% of gates with the difference that runs say they would have found are red, want about 80 %%", 100*got)
 	}
 }

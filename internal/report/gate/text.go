@@ -3,6 +3,7 @@ package gate
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -34,9 +35,15 @@ func (c *Check) power() string {
 		return "would have found " + unit.Format(found, plain.Line(c.Unit)) + " four times in five"
 	}
 	if found >= 2 {
-		return fmt.Sprintf("would have found ×%.2g four times in five", found)
+		return "would have found ×" + strconv.FormatFloat(twoDigits(found), 'f', -1, 64) + " four times in five"
 	}
-	return fmt.Sprintf("would have found %.2g %% four times in five", (found-1)*100)
+	return "would have found " + unit.FormatPercent(twoDigits(found-1)) + " four times in five"
+}
+
+// twoDigits rounds an estimate to the digits that it has.
+func twoDigits(v float64) float64 {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 2, 64), 64) // it was formatted here
+	return rounded
 }
 
 // margin is what may be worse, in words.
@@ -62,6 +69,8 @@ func (j *Judgement) summary() string {
 	default:
 		s = "nothing can be said"
 		switch {
+		case j.running:
+			s += ": the run is under way"
 		case len(j.Checks) == 0:
 			s += ": the run compares no primary metric that has a better direction"
 		case j.count(Unreliable) > 0:
@@ -84,7 +93,7 @@ func Write(w io.Writer, j *Judgement) error {
 	for i := range j.Checks {
 		c := &j.Checks[i]
 		fmt.Fprintf(&b, "  %-10s  %s against %s\n", c.State.label(), c.name(), plain.Line(c.Baseline))
-		if c.State == Unreliable {
+		if c.State == Unreliable && c.Margin == 0 { // nothing was judged
 			fmt.Fprintf(&b, "  %10s  %s\n", "", c.Finding)
 			continue
 		}

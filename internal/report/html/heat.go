@@ -18,8 +18,11 @@ const leastHeat = 3
 // heats are the findings of a metric by the levels of its conditions: of one condition a table with a row
 // for each cell, of more a table for each cell. The condition with most levels has the columns.
 func heats(m *report.Metric) (all []tableView) {
+	if len(m.Conditions) < leastHeat {
+		return nil
+	}
 	column := widestCondition(m)
-	if len(m.Conditions) < leastHeat || column == "" {
+	if column == "" {
 		return nil
 	}
 	if len(m.Conditions[0].Levels) == 1 {

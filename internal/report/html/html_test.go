@@ -18,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/report/figure"
 	"github.com/tare-bench/tare/internal/report/html"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // document analyses a run.
@@ -56,6 +57,43 @@ func write(t testing.TB, d *report.Document) []byte {
 		t.Fatal(err)
 	}
 	return b.Bytes()
+}
+
+// TestSameTitles checks that each of two metrics with one title has its own table.
+func TestSameTitles(t *testing.T) {
+	run := survey(2, 2, 8)
+	for i := range run.Header.Metrics {
+		run.Header.Metrics[i].Title = "time"
+	}
+	d := document(t, run)
+	sections := strings.Split(string(write(t, d)), `<section id="q`)[1:]
+	if len(sections) != 2 {
+		t.Fatalf("%d questions, want 2", len(sections))
+	}
+	for i, section := range sections {
+		_, table, _ := strings.Cut(section, "<table>")
+		table, _, _ = strings.Cut(table, "</table>")
+		if want := unit.Format(*d.Metrics[i].Conditions[0].Rows[0].Median, d.Metrics[i].Unit); !strings.Contains(table, want) {
+			t.Errorf("the table of question %d lacks its median %s:\n%s", i+1, want, table)
+		}
+	}
+}
+
+// TestForeignPage checks that a page of what another program has measured promises no plan, and says how it
+// was measured.
+func TestForeignPage(t *testing.T) {
+	run := survey(1, 1, 8)
+	run.Header.Imported = true
+	run.Header.MeasuredBy, run.Header.Warnings = "pgbench", []bench.Warning{{Code: analysis.CodeNotApart, Text: "not interleaved"}}
+	page := string(write(t, document(t, run)))
+	for _, wrong := range []string{"measure this again", "random order", "tare run"} {
+		if strings.Contains(page, wrong) {
+			t.Errorf("the page says %q", wrong)
+		}
+	}
+	if !strings.Contains(page, "Another program measured this") {
+		t.Error("the page does not say who has measured")
+	}
 }
 
 // TestPageAsksForNothing checks that a page has no script, no handler and no reference to

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/report/figure"
@@ -21,6 +22,7 @@ type view struct {
 	StyleHashes string
 	Level       string // of trust
 	Single      bool   // one run
+	Foreign     bool   // another program has measured it
 
 	Screen      screenView
 	Answers     []report.Line
@@ -32,6 +34,7 @@ type view struct {
 	Details     []tableView
 	Reasons     []report.Line
 	DataPaths   []report.Line
+	Levels      []report.Line
 	Applied     []report.Line
 	Plan        []report.Line
 	Repeat      string // the command
@@ -84,12 +87,13 @@ func newView(d *report.Document) *view {
 			Tables: tableViews(d.Screen.Tables),
 		},
 		Answers: d.View.Answers, Legend: d.Legend, Details: tableViews(d.View.Details), Reasons: d.View.Reasons,
-		DataPaths: d.View.DataPaths, Applied: d.View.Applied, Plan: d.View.Plan, Absent: d.View.Absent,
-		Failures: d.View.Failures, Written: d.View.Written,
+		DataPaths: d.View.DataPaths, Levels: d.View.Levels, Applied: d.View.Applied, Plan: d.View.Plan,
+		Absent: d.View.Absent, Failures: d.View.Failures, Written: d.View.Written,
 		Notes: d.View.Notes, Head: d.Head,
 	}
 	if v.Single {
 		v.Repeat = d.Runs[0].Plan.Command
+		v.Foreign = slices.ContainsFunc(d.Warned, func(w report.Warning) bool { return w.Code == analysis.CodeNotApart })
 	}
 	if d.Trust != nil {
 		v.Level = string(d.Trust.Level)
@@ -143,8 +147,10 @@ func (v *view) draw(d *report.Document) {
 		}
 		q := question{ID: fmt.Sprintf("q%d", i+1), Title: plain.Line(m.Title), Doc: plain.Line(m.Doc)}
 		q.Heats = heats(m)
+		// Metrics can have the same title: then their tables come in the same order.
 		if at := slices.IndexFunc(tables, func(t report.Table) bool { return t.Title == q.Title }); at >= 0 {
 			q.Tables = []tableView{newTable(&tables[at])}
+			tables = slices.Delete(tables, at, at+1)
 		}
 		for _, f := range all {
 			switch {

@@ -91,9 +91,9 @@ func unitName(u string) (name, ending string) {
 
 // row adds the values of a cell, and its effect.
 func (f *families) row(d *report.Document, m *report.Metric, c *report.Condition, r *report.Row) {
+	experiment, host := origin(d, r.Group)
 	pairs := []string{
-		"experiment", d.Runs[0].Experiment, "host", d.Runs[0].Host.Hostname, "metric", m.Name, "condition", c.Condition,
-		"cell", r.Cell,
+		"experiment", experiment, "host", host, "metric", m.Name, "condition", c.Condition, "cell", r.Cell,
 	}
 	if r.Group != "" {
 		pairs = append(pairs, "group", r.Group)
@@ -116,6 +116,28 @@ func (f *families) row(d *report.Document, m *report.Metric, c *report.Condition
 	f.of("tare_effect_"+kind+"_high", "", what+" Upper end of the 95 % interval.").add(labels, e.High)
 	one := 1.0
 	f.of("tare_verdict", "", "1 for the verdict on a cell.").add(labelled(append(pairs, "verdict", e.Verdict)...), &one)
+}
+
+// origin is the experiment and the host of a group of runs, or of the only run; empty where the runs of a
+// group differ.
+func origin(d *report.Document, group string) (experiment, host string) {
+	found := false
+	for i := range d.Runs {
+		r := &d.Runs[i]
+		switch {
+		case d.GroupOf(r.ID) != group:
+			continue
+		case !found:
+			experiment, host, found = r.Experiment, r.Host.Hostname, true
+		}
+		if r.Experiment != experiment {
+			experiment = ""
+		}
+		if r.Host.Hostname != host {
+			host = ""
+		}
+	}
+	return experiment, host
 }
 
 // named is a family whose name ends in its unit.

@@ -6,7 +6,6 @@ package otlp
 import (
 	"encoding/json"
 	"io"
-	"slices"
 	"strconv"
 	"time"
 
@@ -68,7 +67,7 @@ func Write(w io.Writer, d *report.Document) error {
 			Resource: resource{attributes(
 				"service.name", "tare", "service.version", r.Tool, "host.name", r.Host.Hostname, "host.arch", r.Host.Arch,
 				"os.type", "linux", "os.description", r.Host.OS, "tare.run", r.ID, "tare.experiment", r.Experiment)},
-			ScopeMetrics: []scopeMetrics{{scope{"tare", plain.Line(r.Tool)}, metrics(d, r, groupOf(d, r.ID))}},
+			ScopeMetrics: []scopeMetrics{{scope{"tare", plain.Line(r.Tool)}, metrics(d, r, d.GroupOf(r.ID))}},
 		}}})
 		if err != nil {
 			return err
@@ -78,16 +77,6 @@ func Write(w io.Writer, d *report.Document) error {
 		}
 	}
 	return nil
-}
-
-// groupOf is the group of a run in a comparison.
-func groupOf(d *report.Document, id string) string {
-	for _, g := range d.Groups {
-		if slices.Contains(g.Runs, id) {
-			return g.Name
-		}
-	}
-	return ""
 }
 
 // metrics are the values and effects of one group, at the time when the run ended.

@@ -161,6 +161,11 @@ func CollectValues(events iter.Seq2[Event, error]) (*bench.Run, error) {
 	return collect(events, func(s *bench.Sample) { s.Series, s.Distributions, s.Trace = nil, nil, nil })
 }
 
+// CollectSingles joins the pieces of a run, all but the traces of samples, which no analysis needs.
+func CollectSingles(events iter.Seq2[Event, error]) (*bench.Run, error) {
+	return collect(events, func(s *bench.Sample) { s.Trace = nil })
+}
+
 // collect joins the pieces of a run, and calls f on each sample of it.
 func collect(events iter.Seq2[Event, error], f func(*bench.Sample)) (*bench.Run, error) {
 	var run *bench.Run

@@ -179,7 +179,11 @@ func TestDamagedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused := 0
-	for at := 0; at < len(whole); at += 511 {
+	step := 511
+	if testing.Short() {
+		step *= 5
+	}
+	for at := 0; at < len(whole); at += step {
 		b := bytes.Clone(whole)
 		copy(b[at:], bytes.Repeat([]byte{0xa5}, 64))
 		damaged := filepath.Join(t.TempDir(), "tare.db")
@@ -382,6 +386,9 @@ func TestFlippedBitsAreSeen(t *testing.T) {
 	}
 	want := map[string]string{"a": exported(t, path, "a"), "b": exported(t, path, "b")}
 	flips := 400
+	if testing.Short() {
+		flips /= 5
+	}
 	if n, err := strconv.Atoi(os.Getenv("TARE_TEST_FLIPS")); err == nil {
 		flips = n
 	}

@@ -197,8 +197,8 @@ func each(rows *sql.Rows, f func() error) error {
 	return errors.Join(rows.Err(), rows.Close())
 }
 
-// Open reads one run. Samples with the same Applied share one value, which must not be changed. See
-// Events for damaged samples.
+// Open reads one run. Samples with the same Applied, Notes or Parts share them, so these must not be
+// changed. See Events for damaged samples.
 func (s *Store) Open(ctx context.Context, id string) (*bench.Run, error) {
 	return record.Collect(s.Events(ctx, id))
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/store/record"
@@ -20,6 +21,12 @@ type sampleReader struct {
 	next    int                      // its Seq
 	values  []float64                // space for values of later samples
 	applied map[int64]applied        // by number
+	row     sampleRow
+	summed  []any // see columns
+	// What many samples say, they share: it is in memory once.
+	texts texts
+	notes lists[string]
+	parts lists[bench.PartOutcome]
 }
 
 // applied is a sample's Applied, with its text for the checksum.
@@ -29,7 +36,10 @@ type applied struct {
 }
 
 func newSampleReader(s *Store, q querier, run storedRun, send func(bench.Sample) error) *sampleReader {
-	return &sampleReader{store: s, q: q, run: run, send: send, applied: map[int64]applied{0: {}}}
+	return &sampleReader{
+		store: s, q: q, run: run, send: send, applied: map[int64]applied{0: {}},
+		texts: texts{}, notes: lists[string]{}, parts: lists[bench.PartOutcome]{},
+	}
 }
 
 // errMissingSample means that a sample is missing.
@@ -106,60 +116,84 @@ func (r *sampleReader) sendDamaged(why error) error {
 	return r.send(s)
 }
 
+// A sampleRow is a row of the table of samples. Its texts are those of the driver, until the next row.
+type sampleRow struct {
+	trial                                                                                 bench.Trial
+	elapsed, counted                                                                      int64
+	began, outcome, operation, reason, values, notes, series, distributions, parts, trace sql.RawBytes
+	applied, sum                                                                          sql.NullInt64
+}
+
 // scan reads one row. An error means that the row is damaged.
 func (r *sampleReader) scan(ctx context.Context, rows *sql.Rows) (s bench.Sample, err error) {
-	var began, outcome, operation, reason, values, notes, series, distributions, parts, trace sql.RawBytes
-	var number, stored sql.NullInt64
-	err = rows.Scan(&s.Trial.Seq, &s.Trial.Block, &s.Trial.Cell, &began, (*int64)(&s.Elapsed), &outcome, &operation,
-		&reason, &values, &number, &notes, &series, &distributions, (*int64)(&s.Counted), &parts, &trace, &stored)
+	row := &r.row
+	err = rows.Scan(&row.trial.Seq, &row.trial.Block, &row.trial.Cell, &row.began, &row.elapsed, &row.outcome,
+		&row.operation, &row.reason, &row.values, &row.applied, &row.notes, &row.series, &row.distributions, &row.counted,
+		&row.parts, &row.trace, &row.sum)
+	s.Trial = row.trial
 	if err != nil {
 		return s, err
 	}
-	known, err := r.appliedOf(ctx, number.Int64)
+	known, err := r.appliedOf(ctx, row.applied.Int64)
 	if err != nil {
 		return s, err
 	}
-	columns := []any{
-		r.run.header.ID, s.Trial.Seq, s.Trial.Block, s.Trial.Cell, began, int64(s.Elapsed),
-		outcome, operation, reason, values, known.text, notes, series, distributions, int64(s.Counted),
-	}
-	if parts != nil { // checksums of older rows do not include them
-		columns = append(columns, parts)
-	}
-	if trace != nil {
-		columns = append(columns, trace)
-	}
-	if err := checkSum(stored, r.run.summed, columns...); err != nil {
+	if err := checkSum(row.sum, r.run.summed, r.columns(known.text)...); err != nil {
 		return s, err
 	}
-	s.Outcome, s.Operation, s.Reason, s.Applied = bench.Outcome(outcome), string(operation), string(reason), known.value
-	if s.Began, err = parseTime(string(began)); err != nil {
+	s.Elapsed, s.Counted, s.Applied = time.Duration(row.elapsed), time.Duration(row.counted), known.value
+	if s.Began, err = parseTime(string(row.began)); err != nil {
 		return s, err
 	}
-	err = errors.Join(decodeJSON(notes, &s.Notes), decodeJSON(parts, &s.Parts),
-		decodeJSON(distributions, &s.Distributions), decodeJSON(trace, &s.Trace))
-	if err != nil {
+	if err := r.decode(&s); err != nil {
 		return s, err
-	}
-	if s.Series, err = decodeSeries(series); err != nil {
-		return s, err
-	}
-	if s.Outcome == bench.OK {
-		s.Values = r.valueSlots()
-		if err := decodeValues(s.Values, values); err != nil {
-			return s, err
-		}
 	}
 	record.Upgrade(&s)
 	return s, record.ValidateSample(&r.run.header, s.Trial.Seq, &s)
 }
 
-// decodeJSON reads JSON; NULL changes nothing.
-func decodeJSON(text sql.RawBytes, to any) error {
-	if text == nil {
-		return nil
+// columns are what the checksum of the row is of.
+func (r *sampleReader) columns(applied string) []any {
+	row := &r.row
+	r.summed = append(r.summed[:0],
+		r.run.header.ID, row.trial.Seq, row.trial.Block, row.trial.Cell, &row.began, row.elapsed,
+		&row.outcome, &row.operation, &row.reason, &row.values, applied, &row.notes, &row.series, &row.distributions,
+		row.counted)
+	if row.parts != nil { // checksums of older rows do not include them
+		r.summed = append(r.summed, &row.parts)
 	}
-	return json.Unmarshal(text, to)
+	if row.trace != nil {
+		r.summed = append(r.summed, &row.trace)
+	}
+	return r.summed
+}
+
+// decode reads the texts and values of the row.
+func (r *sampleReader) decode(s *bench.Sample) (err error) {
+	row := &r.row
+	s.Outcome = bench.Outcome(r.texts.of(row.outcome))
+	s.Operation, s.Reason = r.texts.of(row.operation), r.texts.of(row.reason)
+	var wrong [4]error
+	s.Notes, wrong[0] = r.notes.decoded(row.notes)
+	s.Parts, wrong[1] = r.parts.decoded(row.parts)
+	s.Distributions, wrong[2] = decodeJSON[[]bench.Distribution](row.distributions)
+	s.Trace, wrong[3] = decodeJSON[*bench.Trace](row.trace)
+	if err := errors.Join(wrong[:]...); err != nil {
+		return err
+	}
+	if s.Series, err = decodeSeries(row.series); err != nil || s.Outcome != bench.OK {
+		return err
+	}
+	s.Values = r.valueSlots()
+	return decodeValues(s.Values, row.values)
+}
+
+// decodeJSON reads JSON; NULL is the zero value.
+func decodeJSON[T any](text sql.RawBytes) (value T, err error) {
+	if text != nil {
+		err = json.Unmarshal(text, &value)
+	}
+	return value, err
 }
 
 // valueSlots returns space for the values of one sample.

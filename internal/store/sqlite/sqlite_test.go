@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"testing"
+	"unsafe"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/store/record"
@@ -25,6 +26,27 @@ func TestContract(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) bench.Store {
 		return open(t, filepath.Join(t.TempDir(), "tare.db"))
 	})
+}
+
+// Samples that say the same share it, so that a large run takes less memory, and nobody can append to it.
+func TestShared(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "tare.db"))
+	defer closeOrFail(t, s)
+	if err := record.Copy(t.Context(), s, storetest.Example("a", 20)); err != nil {
+		t.Fatal(err)
+	}
+	run, err := s.Open(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, later := run.Samples[5].Parts, run.Samples[12].Parts
+	if len(later) == 0 || &first[0] != &later[0] || cap(later) != len(later) {
+		t.Errorf("parts %v and %v, with room for %d", first, later, cap(later))
+	}
+	why, again := run.Samples[3].Reason, run.Samples[10].Reason
+	if why == "" || why != again || unsafe.StringData(why) != unsafe.StringData(again) {
+		t.Errorf("reasons %q and %q", why, again)
+	}
 }
 
 // Of those who hold a run, each has it alone, and until it lets go; other runs are free meanwhile.

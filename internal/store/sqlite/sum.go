@@ -12,9 +12,10 @@ import (
 var errSum = errors.New("its checksum does not match")
 
 // sum is the checksum of columns, like that of the lines of a record: see record.Sum. Each column
-// is an int, an int64, text or nil; NULL and empty count as the same.
+// is an int, an int64, text, a pointer to text, or nil; NULL and empty count as the same.
 func sum(columns ...any) int64 {
-	var b []byte
+	var room [1024]byte // most rows need no more, and no memory that must be collected
+	b := room[:0]
 	for _, c := range columns {
 		switch c := c.(type) {
 		case nil:
@@ -27,6 +28,8 @@ func sum(columns ...any) int64 {
 			b = append(binary.AppendUvarint(b, uint64(len(c))), c...)
 		case []byte:
 			b = append(binary.AppendUvarint(b, uint64(len(c))), c...)
+		case *sql.RawBytes:
+			b = append(binary.AppendUvarint(b, uint64(len(*c))), *c...)
 		case sql.RawBytes:
 			b = append(binary.AppendUvarint(b, uint64(len(c))), c...)
 		default:

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/image/imagetest"
+	report "github.com/tare-bench/tare/internal/load"
 	load "github.com/tare-bench/tare/internal/load/postgres"
 	"github.com/tare-bench/tare/internal/workload/localtest"
 )
@@ -236,6 +239,46 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// What tare writes must read the same; what a user wrote must only be in force.
+func TestAttestSettings(t *testing.T) {
+	f := fixture{settings: []setting{{"fsync", "on"}, {"jit", "true"}, {"unix_socket_directories", ""}}}
+	f.options.set = []setting{{"jit", "true"}}
+	f.options.server = map[string]string{"shared_buffers": "128kB"}
+	good := facts{"fsync": "on (command line)", "jit": "on (command line)", "shared_buffers": "16 (command line)"}
+	if err := f.attestSettings(good); err != nil {
+		t.Error(err)
+	}
+	for name, value := range map[string]string{
+		"fsync": "off (command line)", "jit": "on (configuration file)", "shared_buffers": "32 (command line)",
+	} {
+		got := maps.Clone(good)
+		got[name] = value
+		if err := f.attestSettings(got); !errors.Is(err, bench.ErrMismatch) {
+			t.Errorf("%s is %s: error %v", name, value, err)
+		}
+	}
+}
+
+// The clients are the bottleneck if they had no time left and the server had. Of a sweep that is unknown.
+func TestLoadBound(t *testing.T) {
+	tr := trial{fixture: &fixture{}}
+	tr.cpus.server = []int{1, 2}
+	r := partResult{
+		part: part{time: "1s"}, report: &report.Report{Values: map[string]float64{clientCPU: 0.99}}, cpu: time.Second,
+	}
+	if !tr.isLoadBound(r) {
+		t.Error("a server that was idle for half of the time is no bottleneck")
+	}
+	r.part.sweep = []int{1, 8}
+	if tr.isLoadBound(r) {
+		t.Error("a sweep tells nothing of the bottleneck")
+	}
+	r.part.sweep, r.cpu = nil, 2*time.Second
+	if tr.isLoadBound(r) {
+		t.Error("the server had no time left")
+	}
+}
+
 func TestOptions(t *testing.T) {
 	for name, tt := range map[string]struct {
 		valid func(string) error
@@ -379,6 +422,13 @@ func TestTemplate(t *testing.T) {
 	const least, most = 30 << 20, 400 << 20
 	if made.bytes < least || made.bytes > most || made.version < 100000 {
 		t.Errorf("%d bytes of version %d", made.bytes, made.version)
+	}
+	closed, err := os.Stat(filepath.Dir(made.dir))
+	if err != nil || closed.Mode().Perm()&0o007 != 0 {
+		t.Errorf("other users may pass to the password's hash and the key: %v, %v", closed.Mode(), err)
+	}
+	if stat, ok := closed.Sys().(*syscall.Stat_t); !ok || stat.Uid != uint32(os.Geteuid()) {
+		t.Errorf("the directory around the cluster has the owner %d", stat.Uid)
 	}
 	if err := task.Common.Remove(t.Context()); err != nil {
 		t.Error(err)

@@ -151,7 +151,7 @@ func (p *template) linkedBelow(dir string) (*template, error) {
 		return nil, err
 	}
 	own := *p
-	own.dir = to
+	own.dir, own.closed = to, to
 	if own.agent, err = filepath.Rel(p.dir, p.agent); err != nil {
 		return nil, err
 	}

@@ -19,12 +19,14 @@ import (
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/kernel/netpath"
+	"github.com/tare-bench/tare/internal/kernel/userns"
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // A template is a cluster with tables that was stopped cleanly. Trials copy it.
 type template struct {
 	dir      string // everything that belongs to it
+	closed   string // the directory around it, through which other users of the host cannot pass
 	agent    string // the agent's file
 	bytes    int64  // of the cluster
 	version  int    // as server_version_num has it, without the minor one
@@ -36,7 +38,7 @@ type template struct {
 func (p *template) data() string { return filepath.Join(p.dir, "data") }
 
 // Remove removes its files. It is for bench.Common.
-func (p *template) Remove(context.Context) error { return os.RemoveAll(p.dir) }
+func (p *template) Remove(context.Context) error { return os.RemoveAll(p.closed) }
 
 // The files in the cluster's directory that tare makes.
 const (
@@ -112,19 +114,17 @@ type builder struct {
 
 func (w workload) makeTemplate(ctx context.Context, t bench.Task, p program, scale int) (made *template, err error) {
 	b := &builder{template: &template{password: rand.Text()}, program: p}
-	if b.dir, err = os.MkdirTemp(t.Dir, "postgres-"); err != nil {
+	if b.closed, err = os.MkdirTemp(t.Dir, "postgres-"); err != nil {
 		return nil, err
 	}
 	defer func() {
 		err = errors.Join(err, b.clock.Err())
 		if err != nil {
-			err = errors.Join(err, os.RemoveAll(b.dir))
+			err = errors.Join(err, os.RemoveAll(b.closed))
 		}
 	}()
-	if os.Geteuid() == 0 { // the cluster gets another owner
-		if err := os.Chmod(b.dir, 0o777|fs.ModeSticky); err != nil {
-			return nil, err
-		}
+	if err := b.makeDir(); err != nil {
+		return nil, err
 	}
 	if b.agent, err = w.images(t.Dir).WriteAgent(b.dir); err != nil {
 		return nil, err
@@ -144,12 +144,36 @@ func (w workload) makeTemplate(ctx context.Context, t bench.Task, p program, sca
 	return b.template, nil
 }
 
+// makeDir makes the directory of the cluster, which gets another owner if this is root. Whoever may read it can
+// log in to the servers of all trials, and run programs there.
+func (b *builder) makeDir() error {
+	b.dir = filepath.Join(b.closed, "cluster")
+	if err := os.Mkdir(b.dir, 0o700); err != nil || os.Geteuid() != 0 {
+		return err
+	}
+	// Runtimes look up mounts as the root of a container's user namespace.
+	return errors.Join(userns.AllowTraverse(b.closed), os.Chmod(b.dir, 0o777|fs.ModeSticky))
+}
+
+// admit lets a user of the host pass to the cluster if plain processes make it; otherwise they get there by a mount.
+func (b *builder) admit(user string) error {
+	if !b.program.host || os.Geteuid() != 0 {
+		return nil
+	}
+	uid, _, _ := strings.Cut(user, ":")
+	n, err := strconv.Atoi(uid)
+	if err != nil {
+		return err
+	}
+	return os.Chown(b.closed, n, -1)
+}
+
 // chooseEngine has the cluster made by a plain process if the server is this host's, and otherwise
 // by the engine of the cell.
 func (b *builder) chooseEngine(ctx context.Context, t bench.Task) error {
 	if b.program.host {
 		b.engine, b.spec = t.Client, bench.Spec{Network: "host"}
-		return passable(b.dir)
+		return passable(b.closed)
 	}
 	t.Spec = bench.Spec{Image: imageOf(t), Runtime: t.Spec.Runtime, Snapshotter: t.Spec.Snapshotter}
 	spec, err := supervise.Reachable(ctx, t, nil)
@@ -205,6 +229,9 @@ func (b *builder) initialize(ctx context.Context) (err error) {
 }
 
 func (b *builder) initializeAs(ctx context.Context, secret string) error {
+	if err := b.admit(b.user); err != nil {
+		return err
+	}
 	p, err := b.start(ctx, "initdb", nil, filepath.Join(b.program.bin(), "initdb"), "--pgdata="+b.data(), "--no-sync",
 		"--locale=C", "--encoding=UTF8", "--username="+userName, "--auth=md5", "--pwfile="+secret)
 	if err != nil {
@@ -350,6 +377,9 @@ func (b *builder) finish() error {
 	forAll := fs.FileMode(0)
 	if os.Geteuid() == 0 {
 		forAll = 0o055
+		if err := b.admit("0:0"); err != nil { // from now on root copies it
+			return err
+		}
 	}
 	return filepath.WalkDir(b.data(), func(name string, e fs.DirEntry, err error) error {
 		if err != nil {

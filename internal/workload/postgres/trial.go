@@ -320,7 +320,7 @@ func allowedCPUs(pid int) (cpus []int, ok bool) {
 // connection: the server forgets a client a little before the kernel forgets the process, whose counts
 // would be missing at the next reading. If one stays, so do its counts.
 func (t *trial) awaitExits(ctx context.Context) {
-	const within, every = time.Second, 2 * time.Millisecond
+	const within, every = 5 * time.Second, 2 * time.Millisecond
 	for end := t.m.Now() + within; t.m.Now() < end && ctx.Err() == nil; time.Sleep(every) {
 		serving := 0
 		for _, pid := range t.processes(ctx) {

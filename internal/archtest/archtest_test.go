@@ -128,8 +128,8 @@ var allowed = map[string][]string{
 	"internal/workload/http": {"internal/image", "internal/kernel/netpath", "internal/supervise/capacity"},
 	"internal/workload/net":  {"internal/kernel/netpath"},
 	"internal/workload/postgres": {
-		"internal/image", "internal/kernel/netpath", "internal/kernel/userns", "internal/supervise/capacity",
-		"internal/foreign", "internal/foreign/pgbench",
+		"internal/image", "internal/kernel/netpath", "internal/supervise/capacity", "internal/foreign",
+		"internal/foreign/pgbench", "internal/kernel/userns",
 	},
 	"internal/workload/pull":         {"internal/image", "internal/image/registry", "internal/supervise/ready"},
 	"internal/workload/start":        {"internal/image", "internal/kernel/netpath", "internal/supervise/ready"},

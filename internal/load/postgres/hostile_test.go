@@ -105,8 +105,10 @@ func (brokenStream) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 // answering is a worker with one session that waits for the answer to its only statement.
 func answering(p *plan) (*worker, *session) {
 	p.script = scriptOf(SelectOnly)
-	w := &worker{plan: p, tally: newTally(p), free: newQueue(1), busy: 1, stop: &atomic.Bool{}, now: 30 * time.Millisecond}
-	w.turn = (*turn.Stage)(nil).Clock(time.Now())
+	w := &worker{
+		plan: p, tally: newTally(p), turn: (*turn.Stage)(nil).Clock(time.Time{}), free: newQueue(1), busy: 1,
+		stop: &atomic.Bool{}, now: 30 * time.Millisecond,
+	}
 	w.schedule = schedule{countFrom: 20 * time.Millisecond, until: time.Second}
 	return w, &session{phase: running, stream: brokenStream{}, socket: stream{fd: -1}, sent: 25 * time.Millisecond}
 }

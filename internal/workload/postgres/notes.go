@@ -111,8 +111,7 @@ func (t *trial) isLoadBound(r partResult) bool {
 	const full, clearly = 0.95, 0.10
 	client, ok := r.report.Values[clientCPU]
 	span, err := strconv.ParseFloat(r.report.Facts["span"], 64)
-	if !ok || err != nil || !(span > 0) || len(t.cpus.server) == 0 || r.cpu <= 0 ||
-		len(r.part.sweep) > 0 {
+	if !ok || err != nil || !(span > 0) || len(t.cpus.server) == 0 || r.cpu <= 0 || len(r.part.sweep) > 0 {
 		return false
 	}
 	return client >= full && r.cpu.Seconds()/span/float64(len(t.cpus.server)) <= client-clearly

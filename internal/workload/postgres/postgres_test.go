@@ -279,9 +279,7 @@ func TestFailures(t *testing.T) {
 			}
 		})
 	}
-	if diff := cmp.Diff(before, sharedMemory(t)); diff != "" {
-		t.Errorf("shared memory (-before +after):\n%s", diff)
-	}
+	nothingLeft(t, before)
 }
 
 // A file system without room is seen before the trial begins.
@@ -300,25 +298,6 @@ func TestNoRoom(t *testing.T) {
 	if s.Outcome != bench.Failed || !strings.Contains(s.Reason, "MB free, and a trial needs") {
 		t.Errorf("%s: %s", s.Outcome, s.Reason)
 	}
-}
-
-// sharedMemory lists what servers have left on this host.
-func sharedMemory(t *testing.T) []string {
-	t.Helper()
-	files, err := filepath.Glob("/dev/shm/PostgreSQL.*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	table, err := os.ReadFile("/proc/sysvipc/shm")
-	if err != nil {
-		return files
-	}
-	for line := range strings.Lines(string(table)) {
-		if fields := strings.Fields(line); len(fields) > 4 {
-			files = append(files, strings.Join(fields[:4], " "))
-		}
-	}
-	return files
 }
 
 // An engine that fails or lies fails the trial, and nothing is left.

@@ -10,6 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/workload/density"
 	"github.com/tare-bench/tare/internal/workload/disk"
 	"github.com/tare-bench/tare/internal/workload/http"
+	"github.com/tare-bench/tare/internal/workload/idle"
 	"github.com/tare-bench/tare/internal/workload/lifecycle"
 	"github.com/tare-bench/tare/internal/workload/memory"
 	"github.com/tare-bench/tare/internal/workload/net"
@@ -24,7 +25,7 @@ func Workloads() []bench.Workload {
 	images := func(dir string) *image.Library { return image.NewLibrary(dir) }
 	return append(singleWorkloads(),
 		lifecycle.NewThroughput(), density.New(), http.New(images), pull.New(images), start.New(images),
-		postgres.New(images), surveyWorkload(), ofImages(images))
+		postgres.New(images), idle.New(), surveyWorkload(), ofImages(images), ofHost())
 }
 
 // singleWorkloads lists the workloads that ask one question each of one container, in the
@@ -51,6 +52,20 @@ func ImageWorkload() string { return ofImages(nil).Name() }
 // ofImages is the survey of what an image costs a service.
 func ofImages(images func(dir string) *image.Library) bench.Workload {
 	return survey.OfImages(pull.New(images), start.New(images), http.New(images))
+}
+
+// ofHost is the survey of what a whole host does for containers.
+func ofHost() bench.Workload {
+	network := net.NewThroughput(rand.Text())
+	return survey.OfHost(
+		survey.Part{Name: "idle", Workload: idle.New()},
+		survey.Part{Name: "start", Workload: lifecycle.New(), Prefix: "start"},
+		survey.Part{Name: "cpu", Workload: cpu.New()},
+		survey.Part{Name: "memory", Workload: memory.New()},
+		survey.Part{Name: "disk", Workload: disk.New()},
+		survey.Part{Name: network.Name(), Workload: network},
+		survey.Part{Name: "density", Workload: density.New(), Prefix: "density"},
+	)
 }
 
 // knownNames is what an experiment is held to in this build of tare.

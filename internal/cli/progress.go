@@ -19,8 +19,8 @@ const (
 	maxShownFailures = 5                // failed trials told about as they happen
 )
 
-// progress shows people on stderr how far a run is. It is told between trials
-// only, so it never writes while something is timed.
+// progress shows people on stderr how far a run is. It is told between trials and between long parts
+// of one, so it never writes while something is timed.
 type progress struct {
 	out   io.Writer
 	now   func() time.Time
@@ -71,6 +71,9 @@ func (p *progress) observe(e run.Event) {
 	case run.TrialBegan:
 		p.measure()
 		p.block, p.cell = e.Trial.Block, p.plan.Cells[e.Trial.Cell].Name
+		p.showTrial()
+	case run.PartBegan:
+		p.cell = p.plan.Cells[e.Cell].Name + ": " + e.Part
 		p.showTrial()
 	case run.TurnsTaken:
 		p.cell = "taking turns"

@@ -55,10 +55,11 @@ func (workload) Metrics() []bench.Metric {
 			"Proportional set size (smaps_rollup) of the engine's daemons and their descendants; part of idle.memory."),
 		processes,
 		m(Wakeups, "wake-ups at rest", "1/s", bench.Primary,
-			"Times that a thread was put on a CPU (/proc/schedstat) per second of the time watched, without tare's own threads."),
+			"Times that a thread was put on a CPU (schedstat of every thread) per second of the time watched, without tare's "+
+				"own threads."),
 		m(CPU, "CPU at rest", "1", bench.Primary,
-			"CPU time of all threads (/proc/schedstat) per second of the time watched, without tare's own: 0.01 is one "+
-				"percent of one CPU."),
+			"CPU time of all threads (schedstat of every thread) per second of the time watched, without tare's own: 0.01 is "+
+				"one percent of one CPU."),
 		m(KernelMemory, "memory of the kernel at rest", "B", bench.Detail,
 			"Memory that the kernel cannot give up: slabs, stacks, page tables and data of each CPU; part of idle.memory."),
 		m(KernelThreads, "kernel threads", "1", bench.Detail, "Threads of the kernel itself."),

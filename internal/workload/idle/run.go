@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -28,28 +29,22 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if err := sleep(ctx, calm); err != nil {
 		return err
 	}
-	kernel, err := proc.Open(root, proc.Stat, proc.Schedstat) // not every kernel has the second
-	if err != nil {
-		return err
-	}
-	defer func() { _ = kernel.Close() }() // it was only read
 	daemons, err := daemonsOf(ctx, t.Engine)
 	if err != nil {
 		return err
 	}
-	w := watch{clock: m, kernel: kernel, daemons: daemons}
-	before, err := w.read()
+	before, err := read(m)
 	if err != nil {
 		return err
 	}
 	if err := sleep(ctx, watched); err != nil {
 		return err
 	}
-	after, err := w.read()
+	after, err := read(m)
 	if err != nil {
 		return err
 	}
-	recordWork(m, before, after)
+	recordWork(m, before, after, daemons)
 	if err := recordMemory(m, daemons); err != nil {
 		return err
 	}
@@ -100,71 +95,69 @@ func (d daemons) all(of proc.Tree) (pids []int) {
 	return pids
 }
 
-// A watch reads what the machine has done so far.
-type watch struct {
-	clock   bench.Clock
-	kernel  *proc.Sampler
-	daemons daemons
-}
-
-// A reading is what the machine has done until a moment.
+// A reading is what every process has done until a moment.
 type reading struct {
-	at     time.Duration
-	whole  proc.Snapshot
-	own    proc.OnCPU
-	engine map[int]proc.OnCPU // by process; nil = unknown
+	at   time.Duration
+	done map[process]proc.OnCPU
+	tree proc.Tree
 }
 
-// read takes the counts of the machine last: what reading costs is tare's own and is subtracted, but
-// the less of it lies between two readings, the better.
-func (w *watch) read() (r reading, err error) {
-	if w.daemons.known {
-		all, err := proc.All(root)
+// A process is known by its number and its start, since numbers are used again.
+type process struct {
+	pid   int
+	start uint64
+}
+
+// read looks at every process. What that costs is tare's own, which is left out.
+func read(clock bench.Clock) (reading, error) {
+	all, err := proc.All(root)
+	if err != nil {
+		return reading{}, err
+	}
+	r := reading{clock.Now(), map[process]proc.OnCPU{}, proc.NewTree(all)}
+	for _, p := range all {
+		if p.PID == os.Getpid() {
+			continue
+		}
+		one, err := proc.OnCPUOf(root, p.PID)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // it has ended meanwhile
+		}
 		if err != nil {
-			return r, err
+			return reading{}, err
 		}
-		r.engine = map[int]proc.OnCPU{}
-		for _, pid := range w.daemons.all(proc.NewTree(all)) {
-			one, err := proc.OnCPUOf(root, pid)
-			if errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			if err != nil {
-				return r, err
-			}
-			r.engine[pid] = one
-		}
+		r.done[process{p.PID, p.Start}] = one
 	}
-	if r.own, err = proc.OnCPUOf(root, os.Getpid()); err != nil {
-		return r, err
-	}
-	r.at = w.clock.Now()
-	w.kernel.Read(&r.whole)
 	return r, nil
 }
 
-// recordWork reports what was done between two readings, per second. What the kernel does not count is
-// missing.
-func recordWork(to bench.Recorder, before, after reading) {
+// recordWork reports what was done between two readings, per second. A process that began meanwhile
+// counts as a whole; one that has ended does not count. What the kernel does not tell is missing.
+func recordWork(to bench.Recorder, before, after reading, d daemons) {
 	seconds := (after.at - before.at).Seconds()
+	ofEngine := map[int]bool{}
+	for _, pid := range d.all(after.tree) {
+		ofEngine[pid] = true
+	}
+	var whole, engine proc.OnCPU
+	for p, now := range after.done {
+		grown := now.Minus(before.done[p])
+		whole = whole.Plus(grown)
+		if ofEngine[p.pid] {
+			engine = engine.Plus(grown)
+		}
+	}
 	rate := func(metric string, amount float64) {
 		if !math.IsNaN(amount) && seconds > 0 {
 			to.Record(metric, max(amount, 0)/seconds)
 		}
 	}
-	grown := func(f proc.Field) float64 { return after.whole[f] - before.whole[f] }
-	own := after.own.Minus(before.own)
-	rate(Wakeups, grown(proc.Timeslices)-own.Times)
-	rate(CPU, grown(proc.CPUTime)-own.Time)
-	if after.engine == nil {
-		return
+	rate(Wakeups, whole.Times)
+	rate(CPU, whole.Time)
+	if d.known {
+		rate(EngineWakeups, engine.Times)
+		rate(EngineCPU, engine.Time)
 	}
-	var engine proc.OnCPU
-	for pid, now := range after.engine {
-		engine = engine.Plus(now.Minus(before.engine[pid]))
-	}
-	rate(EngineWakeups, engine.Times)
-	rate(EngineCPU, engine.Time)
 }
 
 // recordMemory reports the memory in use and the processes, as they are now.
@@ -197,10 +190,12 @@ func recordMemory(to bench.Recorder, d daemons) error {
 	var engine proc.Usage
 	for _, pid := range d.all(tree) {
 		one, err := proc.UsageOf(root, pid)
-		if errors.Is(err, fs.ErrNotExist) {
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ESRCH):
 			continue
-		}
-		if err != nil {
+		case errors.Is(err, fs.ErrPermission):
+			return nil // an ordinary user may not look at another one's daemon
+		case err != nil:
 			return err
 		}
 		engine = engine.Plus(one)

@@ -102,7 +102,8 @@ func (s survey) Doc() string {
 	return s.doc + ": " + strings.Join(names, ", ") + "."
 }
 
-// Metrics lists the metrics of every part, primary ones first.
+// Metrics lists the metrics of every part, primary ones first; those of a whole host stay in the order of
+// the parts, in which people read them.
 func (s survey) Metrics() []bench.Metric {
 	var all []bench.Metric
 	for _, p := range s.parts {
@@ -113,7 +114,9 @@ func (s survey) Metrics() []bench.Metric {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b bench.Metric) int { return later(a) - later(b) })
+	if !s.tells {
+		slices.SortStableFunc(all, func(a, b bench.Metric) int { return later(a) - later(b) })
+	}
 	return all
 }
 

@@ -1,7 +1,7 @@
 package survey
 
 import (
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 
@@ -11,10 +11,15 @@ import (
 // chosenParam returns the option that is a list of words, of which each part takes the first that its
 // own option of that name takes.
 func (s survey) chosenParam(name string) bench.Param {
-	var parts []string
+	var parts, all []string
 	for _, p := range s.parts {
-		if p.valid(name) != nil {
-			parts = append(parts, p.Name+"."+name)
+		own, ok := p.param(name)
+		if !ok || own.Valid == nil {
+			continue
+		}
+		parts = append(parts, p.Name+"."+name)
+		if choice := (*bench.ChoiceError)(nil); errors.As(own.Valid("\x00"), &choice) {
+			all = append(all, choice.Words...)
 		}
 	}
 	return bench.Param{
@@ -24,7 +29,7 @@ func (s survey) chosenParam(name string) bench.Param {
 			for i, word := range words(value) {
 				knows := func(p Part) bool { return p.takes(name, word) }
 				if !slices.ContainsFunc(s.parts, knows) {
-					return &bench.ListItemError{Word: i, Err: fmt.Errorf("no part knows %.40q", word)}
+					return &bench.ListItemError{Word: i, Err: &bench.ChoiceError{Value: word, Words: all}}
 				}
 			}
 			return nil
@@ -37,27 +42,31 @@ func words(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// chosen returns the first word of a list that the part's own option takes; empty if there is none.
-func (p Part) chosen(name, list string) string {
+// chosen returns the value of the part's own option: as it is set, else the first word of a list that the
+// option takes, else its default.
+func (p Part) chosen(name, value, list string) string {
+	if own, ok := p.param(name); !ok || value != own.Default {
+		return value
+	}
 	for _, word := range words(list) {
 		if p.takes(name, word) {
 			return word
 		}
 	}
-	return ""
+	return value
 }
 
 func (p Part) takes(name, word string) bool {
-	valid := p.valid(name)
-	return valid != nil && valid(word) == nil
+	own, ok := p.param(name)
+	return ok && own.Valid != nil && own.Valid(word) == nil
 }
 
-// valid returns the rule of the part's own option; nil if it has no such option, or takes anything.
-func (p Part) valid(name string) func(string) error {
-	for _, param := range p.Workload.Params() {
-		if param.Name == name {
-			return param.Valid
-		}
+// param returns the part's own option.
+func (p Part) param(name string) (bench.Param, bool) {
+	all := p.Workload.Params()
+	i := slices.IndexFunc(all, func(one bench.Param) bool { return one.Name == name })
+	if i < 0 {
+		return bench.Param{}, false
 	}
-	return nil
+	return all[i], true
 }

@@ -22,7 +22,7 @@ func (p toolPart) Params() []bench.Param {
 }
 
 func (p toolPart) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
-	*p.got = append(*p.got, p.name+"="+t.Params["tool"])
+	*p.got = append(*p.got, p.name+"="+t.Params["tool"]+t.Spec.Network)
 	return nil, nil
 }
 
@@ -32,7 +32,7 @@ func hostSurvey(got, log *[]string) bench.Workload {
 	b := toolPart{part{name: "b", log: log}, []string{"y", "z"}, got}
 	return survey.OfHost(
 		survey.Part{Name: "a", Workload: a},
-		survey.Part{Name: "b", Workload: b, Prefix: "long"},
+		survey.Part{Name: "b", Workload: b, Prefix: "long", NoSpec: true},
 	)
 }
 
@@ -42,15 +42,16 @@ func TestChosenTools(t *testing.T) {
 		params map[string]string
 		want   []string
 	}{
-		{nil, []string{"a=", "b="}},
-		{map[string]string{"tool": "x"}, []string{"a=x", "b="}},
-		{map[string]string{"tool": "z,y"}, []string{"a=y", "b=z"}},
-		{map[string]string{"tool": "x y", "b.tool": "z"}, []string{"a=x", "b=z"}},
+		{nil, []string{"a=@peer", "b="}},
+		{map[string]string{"tool": "x"}, []string{"a=x@peer", "b="}},
+		{map[string]string{"tool": "z,y"}, []string{"a=y@peer", "b=z"}},
+		{map[string]string{"tool": "x y", "b.tool": "z"}, []string{"a=x@peer", "b=z"}},
 	}
 	for _, tt := range tests {
 		var got, log []string
 		w := hostSurvey(&got, &log)
 		task := bench.Task{Common: new(bench.Common), Params: map[string]string{"tool": "", "a.tool": "", "b.tool": ""}}
+		task.Spec.Network = "@peer" // which b does not get
 		for name, value := range tt.params {
 			task.Params[name] = value
 		}
@@ -67,7 +68,7 @@ func TestChosenTools(t *testing.T) {
 func TestUnknownTool(t *testing.T) {
 	var got, log []string
 	param := hostSurvey(&got, &log).Params()[0]
-	for value, wrong := range map[string]string{"": "", "x,z": "", "x, q": `no part knows "q"`} {
+	for value, wrong := range map[string]string{"": "", "x,z": "", "x, q": `"q" is not one of x, y, y, z`} {
 		err := param.Valid(value)
 		if text := errorText(err); text != wrong {
 			t.Errorf("%q: %q, want %q", value, text, wrong)

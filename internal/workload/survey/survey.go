@@ -49,6 +49,8 @@ type Part struct {
 	// Prefix begins the names of all its metrics, with a point: for a workload whose names say too
 	// little beside others. Empty = names stay as they are.
 	Prefix string
+	// NoSpec is for a workload whose containers are not of the cell's kind: it gets an empty Spec.
+	NoSpec bool
 }
 
 // New returns the survey of these parts, in this order. Their metrics must have different
@@ -188,12 +190,15 @@ func (s survey) task(p Part, t bench.Task) bench.Task {
 		switch {
 		case !ok:
 		case slices.Contains(s.chosen, own):
-			params[own] = cmp.Or(value, p.chosen(own, t.Params[own]))
+			params[own] = p.chosen(own, value, t.Params[own])
 		default:
 			params[own] = cmp.Or(t.Params[own], value)
 		}
 	}
 	t.Params, t.Fixture, t.Condition = params, nil, p.Name+" "+t.Condition
+	if p.NoSpec {
+		t.Spec = bench.Spec{}
+	}
 	if earlier := t.EarlierValue; earlier != nil {
 		t.EarlierValue = func(metric string) (float64, bool) { return earlier(p.metric(metric)) }
 	}

@@ -46,12 +46,11 @@ func TestProgress(t *testing.T) {
 		clock = clock.Add(heartbeat)
 		p.observe(run.TrialBegan{Trial: bench.Trial{Block: 0, Cell: 1}})
 		result("≤ 30s left")
-		clock = clock.Add(heartbeat)
 		p.observe(run.PartBegan{Cell: 1, Part: "cpu, memory"})
 		if tty {
-			result("finishing the current block  doc\\x1bker: cpu, memory")
+			result("≤ 30s left  doc\\x1bker: cpu, memory")
 		} else {
-			result("block 1, finishing the current block")
+			result("") // until the next heartbeat
 		}
 		p.observe(run.Ended{})
 	}

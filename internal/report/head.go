@@ -25,12 +25,10 @@ func hostParts(h *bench.HostFacts) []string {
 		}
 	}
 	add(h.Hostname != "", plain.Line(h.Hostname))
-	switch {
-	case h.Kernel != "":
-		parts = append(parts, plain.Line(system+", Linux "+h.Kernel))
-	case system != "":
-		parts = append(parts, plain.Line(system))
+	if h.Kernel != "" {
+		system = strings.TrimPrefix(system+", Linux "+h.Kernel, ", ")
 	}
+	add(system != "", plain.Line(system))
 	add(h.CPUs > 0, fmt.Sprintf("%d × %s", h.CPUs, plain.Line(strings.TrimSpace(model))))
 	add(h.CPUs == 0 && model != "", plain.Line(strings.TrimSpace(model)))
 	add(h.Memory > 0, unit.Format(float64(h.Memory), unit.Bytes))

@@ -91,19 +91,20 @@ var allowed = map[string][]string{
 	},
 	"internal/engine/ocispec": {"internal/bench", "github.com/opencontainers/runtime-spec"},
 	"internal/engine/owned":   {},
+	"internal/engine/builder": {"internal/text/plain"},
 	"internal/engine/oci": {
 		"internal/engine/ocispec", "internal/engine/stdstream", "github.com/opencontainers/runtime-spec", "github.com/moby/sys",
 		"github.com/containerd/containerd",
 	},
 	"internal/engine/docker": {
-		"internal/engine/owned", "internal/engine/stdstream", "github.com/moby/moby", "github.com/containerd/errdefs",
+		"internal/engine/builder", "internal/engine/owned", "internal/engine/stdstream", "github.com/moby/moby", "github.com/containerd/errdefs",
 		"github.com/docker/go-connections",
 	},
 	"internal/engine/floor":  {"internal/engine/stdstream"},
 	"internal/engine/native": {"internal/engine/owned", "internal/engine/stdstream", "internal/image/pack"},
 	"internal/engine/remote": {"internal/engine/stdstream", "internal/remote"},
 	"internal/engine/podman": {
-		"internal/engine/owned", "internal/engine/ocispec", "internal/engine/stdstream",
+		"internal/engine/builder", "internal/engine/owned", "internal/engine/ocispec", "internal/engine/stdstream",
 		"github.com/opencontainers/runtime-spec",
 	},
 	"internal/engine/containerd": {

@@ -191,7 +191,7 @@ func TestImports(t *testing.T) {
 func TestAdaptersDoNotKnowOneAnother(t *testing.T) {
 	shared := []string{ // what adapters are composed of, and no adapter itself
 		"internal/engine/owned", "internal/engine/datadir", "internal/engine/ocispec",
-		"internal/engine/stdstream", "internal/store/record",
+		"internal/engine/stdstream", "internal/engine/builder", "internal/store/record",
 	}
 	for pkg, files := range packages(t) {
 		for _, kind := range []string{"internal/engine/", "internal/workload/", "internal/store/"} {

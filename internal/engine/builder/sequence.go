@@ -35,7 +35,7 @@ type sequence struct {
 	number  int           // of the last step
 	of      string        // how many there are
 	stage   string
-	closing bool // the image is being stored
+	closing bool // the last step has ended
 }
 
 func (s *sequence) line(text string, at time.Duration, stderr bool) {
@@ -43,11 +43,15 @@ func (s *sequence) line(text string, at time.Duration, stderr bool) {
 		s.complains(text)
 		return
 	}
+	text = colour.ReplaceAllLiteralString(text, "") // docker colours what a step prints to its stderr
 	first := s.first
 	s.first = false
 	m := s.step.FindStringSubmatch(text)
 	switch {
 	case m != nil && s.follows(m):
+		if len(s.steps) == 0 {
+			s.why = "" // what came before were warnings
+		}
 		if len(s.steps) == 0 && s.sent {
 			s.steps = append(s.steps, bench.BuildStep{Kind: bench.StepContext, Text: "context", Took: at - s.begin})
 		}
@@ -60,6 +64,7 @@ func (s *sequence) line(text string, at time.Duration, stderr bool) {
 		s.closing = true
 	case s.open && s.end != "" && strings.HasPrefix(text, s.end):
 		s.leave(at)
+		s.closing = true
 	case s.open && !isOwn(text):
 		s.printed(text)
 	}

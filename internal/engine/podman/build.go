@@ -164,9 +164,9 @@ type workingContainer struct {
 
 // workingContainers lists the working containers of all builds.
 func (c *client) workingContainers(ctx context.Context) ([]workingContainer, error) {
-	var all []workingContainer
-	if err := c.get(ctx, "/containers/json?all=true&external=true", &all); err != nil {
-		return nil, c.failed("list containers", err)
+	all, err := c.allContainers(ctx)
+	if err != nil {
+		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(w workingContainer) bool { return w.State != "storage" })
 	if len(all) == 0 {
@@ -186,6 +186,23 @@ func (c *client) workingContainers(ctx context.Context) ([]workingContainer, err
 		}
 	}
 	return all, nil
+}
+
+// allContainers lists all containers, with those of builds. Podman 4.3 fails where somebody's build ends
+// at the same time, because it looks at each container once more.
+func (c *client) allContainers(ctx context.Context) (all []workingContainer, err error) {
+	const tries, pause = 20, 50 * time.Millisecond
+	for range tries {
+		all = nil
+		err = c.get(ctx, "/containers/json?all=true&external=true", &all)
+		if e, ok := errors.AsType[*apiError](err); !ok || !strings.Contains(e.Message, "container not known") {
+			break
+		}
+		if err := bench.Sleep(ctx, pause); err != nil {
+			return nil, err
+		}
+	}
+	return all, c.failed("list containers", err)
 }
 
 // isImageID reports whether a leftover image is known by its ID, as those of a build's steps are.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -28,10 +29,10 @@ type opened struct {
 	run     string
 }
 
-func open(t *testing.T, name string) opened {
+func open(t testing.TB, name string) opened {
 	t.Helper()
 	s, other := enginetest.NewEnv(t, imagetest.Library(t)), enginetest.NewEnv(t, imagetest.Library(t))
-	with := func(s *enginetest.Env) bench.Engine {
+	with := func(s enginetest.Env) bench.Engine {
 		if name == "podman" {
 			return podman.New(podman.Config{Name: name, Run: s.Run, Dir: s.Dir, Images: s.Images})
 		}
@@ -113,7 +114,7 @@ func TestEngines(t *testing.T) {
 }
 
 // file writes a build file of one stage into a directory that is also its context.
-func file(t *testing.T, run, steps string) bench.Build {
+func file(t testing.TB, run, steps string) bench.Build {
 	t.Helper()
 	dir, mark := t.TempDir(), bench.BuildMark(run, "abcdefgh01234567")
 	name := filepath.Join(dir, "Dockerfile")
@@ -165,4 +166,48 @@ func TestFaults(t *testing.T) {
 			t.Errorf("left: %v", left)
 		}
 	})
+}
+
+// BenchmarkOverhead compares a build through tare with the bare command, of which nobody reads the output.
+// Both build without a cache, alternately, and what they make is removed in between.
+func BenchmarkOverhead(b *testing.B) {
+	for _, x := range builders {
+		b.Run(strings.Trim(x.engine+" "+x.builder, " "), func(b *testing.B) {
+			e := open(b, x.engine)
+			spec := file(b, e.run, "COPY . /context/\n")
+			spec.Builder = x.builder
+			if _, err := e.BuildTool(b.Context(), x.builder); errors.Is(err, bench.ErrUnsupported) {
+				b.Skip(err)
+			}
+			if err := e.Prepare(b.Context(), bench.Spec{}); err != nil {
+				b.Fatal(err)
+			}
+			clock := run.Monotonic()
+			side := func(op func() error) func(b *testing.B) time.Duration {
+				return func(b *testing.B) time.Duration {
+					took := enginetest.Time(b, op)
+					if err := e.RemoveBuild(b.Context(), spec); err != nil {
+						b.Fatal(err)
+					}
+					return took
+				}
+			}
+			enginetest.Overhead(b, side(func() error {
+				_, err := e.Build(b.Context(), spec, clock)
+				return err
+			}), side(func() error { return bare(e, spec).Run() }))
+		})
+	}
+}
+
+// bare is the command that a user would type.
+func bare(e opened, spec bench.Build) *exec.Cmd {
+	name := "tare.local/" + e.run + "/" + e.Name()
+	cmd := exec.Command(e.Name(), "build", "--tag", name+"/build:latest", "--file", spec.File, "--no-cache",
+		"--build-arg", bench.BuildBase+"="+name+"/agent:latest", spec.Context)
+	cmd.Env = append(os.Environ(), "DOCKER_BUILDKIT=0")
+	if spec.Builder == bench.BuilderKit {
+		cmd.Env = append(os.Environ(), "DOCKER_BUILDKIT=1")
+	}
+	return cmd
 }

@@ -107,10 +107,16 @@ func (k *kit) finish(time.Duration) []bench.BuildStep {
 }
 
 func (k *kit) failure(err error) error {
-	if k.failed == nil {
+	failed := k.failed
+	for _, step := range k.order {
+		if k.failed == nil && !step.cached && !step.completed {
+			failed = step // it was at work
+		}
+	}
+	if failed == nil {
 		return k.said.failed("", err)
 	}
-	why := k.failed.said
+	why := failed.said
 	why.why = k.why
-	return why.failed(k.failed.name, err)
+	return why.failed(failed.name, err)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/tare-bench/tare/internal/workload/workloadtest"
 )
 
-// An opened engine, and one more instance of it, with the eyes of 'tare clean'.
+// An opened engine.
 type opened struct {
 	bench.Engine
 	bench.ImageBuilder
@@ -31,21 +31,15 @@ type opened struct {
 
 func open(t testing.TB, name string) opened {
 	t.Helper()
-	s, other := enginetest.NewEnv(t, imagetest.Library(t)), enginetest.NewEnv(t, imagetest.Library(t))
-	with := func(s enginetest.Env) bench.Engine {
-		if name == "podman" {
-			return podman.New(podman.Config{Name: name, Run: s.Run, Dir: s.Dir, Images: s.Images})
-		}
-		return docker.New(docker.Config{Name: name, Run: s.Run, Dir: s.Dir, Images: s.Images})
+	s := enginetest.NewEnv(t, imagetest.Library(t))
+	if name == "podman" {
+		e := podman.New(podman.Config{Name: name, Run: s.Run, Dir: s.Dir, Images: s.Images})
+		enginetest.Use(t, e)
+		return opened{e, e, e, s.Run}
 	}
-	e, eyes := with(s), with(other)
+	e := docker.New(docker.Config{Name: name, Run: s.Run, Dir: s.Dir, Images: s.Images})
 	enginetest.Use(t, e)
-	t.Cleanup(func() {
-		if err := eyes.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return opened{e, e.(bench.ImageBuilder), eyes.(bench.Cleaner), s.Run}
+	return opened{e, e, e, s.Run}
 }
 
 // left lists what builds of a run have left.

@@ -91,19 +91,20 @@ var allowed = map[string][]string{
 	},
 	"internal/engine/ocispec": {"internal/bench", "github.com/opencontainers/runtime-spec"},
 	"internal/engine/owned":   {},
+	"internal/engine/builder": {"internal/text/plain"},
 	"internal/engine/oci": {
 		"internal/engine/ocispec", "internal/engine/stdstream", "github.com/opencontainers/runtime-spec", "github.com/moby/sys",
 		"github.com/containerd/containerd",
 	},
 	"internal/engine/docker": {
-		"internal/engine/owned", "internal/engine/stdstream", "github.com/moby/moby", "github.com/containerd/errdefs",
+		"internal/engine/builder", "internal/engine/owned", "internal/engine/stdstream", "github.com/moby/moby", "github.com/containerd/errdefs",
 		"github.com/docker/go-connections",
 	},
 	"internal/engine/floor":  {"internal/engine/stdstream"},
 	"internal/engine/native": {"internal/engine/owned", "internal/engine/stdstream", "internal/image/pack"},
 	"internal/engine/remote": {"internal/engine/stdstream", "internal/remote"},
 	"internal/engine/podman": {
-		"internal/engine/owned", "internal/engine/ocispec", "internal/engine/stdstream",
+		"internal/engine/builder", "internal/engine/owned", "internal/engine/ocispec", "internal/engine/stdstream",
 		"github.com/opencontainers/runtime-spec",
 	},
 	"internal/engine/containerd": {
@@ -190,7 +191,7 @@ func TestImports(t *testing.T) {
 func TestAdaptersDoNotKnowOneAnother(t *testing.T) {
 	shared := []string{ // what adapters are composed of, and no adapter itself
 		"internal/engine/owned", "internal/engine/datadir", "internal/engine/ocispec",
-		"internal/engine/stdstream", "internal/store/record",
+		"internal/engine/stdstream", "internal/engine/builder", "internal/store/record",
 	}
 	for pkg, files := range packages(t) {
 		for _, kind := range []string{"internal/engine/", "internal/workload/", "internal/store/"} {

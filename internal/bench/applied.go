@@ -33,6 +33,8 @@ type Applied struct {
 	Cgroup   string   `json:"cgroup,omitempty"` // version and driver, such as "v2 systemd"
 	// Shm is the size of /dev/shm in bytes; 0 = there is none, or it cannot be seen.
 	Shm int64 `json:"shm_bytes,omitempty"`
+	// Builder is what built an image, with all versions; empty where none was built.
+	Builder string `json:"builder,omitempty"`
 	// Process is what the first process has while its program runs; nil = not read.
 	Process *ProcessFacts `json:"process,omitempty"`
 }

@@ -343,7 +343,7 @@ type Leftover struct {
 	Run    string `json:"run"`
 	Engine string `json:"engine"`
 	// Kind is "container", "sandbox", "image", "snapshot", "process", "mount", "cgroup",
-	// "directory", "data", "network", "volume" or "device".
+	// "directory", "data", "network", "volume", "device" or "cache".
 	Kind string `json:"kind"`
 	ID   string `json:"id"`
 }

@@ -49,6 +49,11 @@ func TestBuiltinExperiments(t *testing.T) {
 			nil, usable(t, "docker", "podman"),
 		},
 		{
+			[]string{"build", "--param", "files=4", "--size", "1MiB", "--param", "steps=2"},
+			[]string{"build.total", "build.rebuild", "build.run", "build.size"},
+			nil, usable(t, "docker", "podman"),
+		},
+		{
 			[]string{
 				"postgres", "--param", "scale=2", "--param", "clients=2", "--param", "time=100ms", "--param", "write_time=100ms",
 				"--param", "warmup=10ms",

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/moby/moby/client"
 
@@ -15,7 +16,8 @@ import (
 )
 
 // Leftovers lists the containers, networks and volumes with the label of a dead run, the interfaces
-// that its networks use, the images under its name, and the directories of its data.
+// that its networks use, the images under its name, what its builds have made, and the directories of
+// its data.
 func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
 	if err := e.reach(ctx); err != nil {
 		return nil, err
@@ -44,6 +46,9 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 			left.Add(owned.RunOf(tag), owned.KindImage, tag)
 		}
 	}
+	if err := e.buildLeftovers(ctx, &left); err != nil {
+		return nil, err
+	}
 	devices, err := netdev.Leftovers(driver, e.cfg.Name, dead) // the interfaces of these networks
 	data, dataErr := e.data.Leftovers(dead)
 	return slices.Concat(left.Found, devices, data), errors.Join(err, dataErr)
@@ -58,6 +63,12 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	case l.Engine != e.cfg.Name || bench.ValidRunID(l.Run) != nil:
 	case l.Kind == owned.KindImage && owned.RunOf(l.ID) == l.Run:
 		return e.removeImage(ctx, l.ID)
+	case l.Kind == owned.KindImage && strings.HasPrefix(l.ID, "sha256:"): // of a build, with all others of it
+		_, err := e.removeBuilt(ctx, func(label string) bool { return bench.MarkedBy(label) == l.Run })
+		return err
+	case l.Kind == owned.KindCache:
+		_, err := e.removeRecords(ctx, func(text string) bool { return bench.MarkedBy(text) == l.Run })
+		return err
 	case l.Kind == owned.KindContainer:
 		return e.removeOf(ctx, l.Run, l.ID)
 	case l.Kind == owned.KindNetwork:

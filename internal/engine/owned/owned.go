@@ -22,7 +22,7 @@ import (
 )
 
 // Label is on every object; its value is the run's ID.
-const Label = "tare.run"
+const Label = bench.RunLabel
 
 // repository begins the names of all images that tare loads. No registry can have that name, so an
 // engine never tries to fetch them.
@@ -139,6 +139,7 @@ const (
 	KindImage     = "image"
 	KindNetwork   = "network"
 	KindVolume    = "volume"
+	KindCache     = "cache"     // of a builder: one record
 	KindGroup     = "cgroup"    // of the run
 	KindProcess   = "process"   // that the run started
 	KindDirectory = "directory" // of such a process

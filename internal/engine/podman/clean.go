@@ -16,8 +16,9 @@ import (
 )
 
 // Leftovers lists what dead runs left: the containers and networks with their labels (a container's
-// volumes are removed with it), the images under their names, the interfaces that their networks
-// use, their services with directories, and the directories of their data.
+// volumes are removed with it), the images under their names, what their builds have made, the
+// interfaces that their networks use, their services with directories, and the directories of their
+// data.
 func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
 	left := &owned.Leftovers{Engine: e.cfg.Name, IsDead: dead}
 	if err := e.withClient(ctx, func(c *client) error { return c.list(ctx, left.Add) }); err != nil {
@@ -60,6 +61,25 @@ func (c *client) list(ctx context.Context, add func(run, kind, id string)) error
 			add(owned.RunOf(tag), owned.KindImage, tag)
 		}
 	}
+	return c.listBuilds(ctx, add)
+}
+
+// listBuilds lists what builds of all runs have left.
+func (c *client) listBuilds(ctx context.Context, add func(run, kind, id string)) error {
+	working, err := c.workingContainers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, w := range working {
+		add(w.run, owned.KindContainer, w.ID)
+	}
+	images, err := c.builtImages(ctx)
+	if err != nil {
+		return err
+	}
+	for _, i := range images {
+		add(bench.MarkedBy(i.Labels[bench.BuildLabel]), owned.KindImage, i.ID)
+	}
 	return nil
 }
 
@@ -76,16 +96,21 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 		return os.RemoveAll(l.ID)
 	case ours && l.Kind == netdev.Kind:
 		return netdev.RemoveLeftover(driver, l)
-	case ours && l.Kind == owned.KindImage && owned.RunOf(l.ID) == l.Run:
+	case ours && l.Kind == owned.KindImage && (owned.RunOf(l.ID) == l.Run || isImageID(l.ID)):
 	case ours && l.Kind == owned.KindContainer, ours && l.Kind == owned.KindNetwork:
 	default:
 		return e.run.NotLeftover(l)
 	}
 	return e.withClient(ctx, func(c *client) error {
-		switch l.Kind {
-		case owned.KindImage:
+		switch ofBuild, err := c.isOfBuild(ctx, l); {
+		case err != nil:
+			return err
+		case ofBuild: // all of them, because an image can only go after those that were made of it
+			_, err := c.removeBuilt(ctx, func(label string) bool { return bench.MarkedBy(label) == l.Run }, l.Run)
+			return err
+		case l.Kind == owned.KindImage:
 			return c.removeImage(ctx, l.ID)
-		case owned.KindNetwork:
+		case l.Kind == owned.KindNetwork:
 			return e.run.RemoveLeft(l.Run, "network "+l.ID, func() (map[string]string, error) {
 				n, err := c.network(ctx, l.ID)
 				return n.Labels, err

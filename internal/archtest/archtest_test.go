@@ -124,6 +124,7 @@ var allowed = map[string][]string{
 		"internal/text/plain", "internal/kernel/proc", "internal/kernel/cgroup", "internal/agent", "internal/load",
 		"internal/load/*", "internal/supervise",
 	},
+	"internal/workload/compose":      {"github.com/goccy/go-yaml"},
 	"internal/workload/http":         {"internal/image", "internal/kernel/netpath"},
 	"internal/workload/net":          {"internal/kernel/netpath"},
 	"internal/workload/postgres":     {"internal/image", "internal/kernel/netpath"},

@@ -6,6 +6,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/experiment"
 	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/workload/compose"
 	"github.com/tare-bench/tare/internal/workload/cpu"
 	"github.com/tare-bench/tare/internal/workload/density"
 	"github.com/tare-bench/tare/internal/workload/disk"
@@ -23,7 +24,7 @@ import (
 func Workloads() []bench.Workload {
 	images := func(dir string) *image.Library { return image.NewLibrary(dir) }
 	return append(singleWorkloads(),
-		lifecycle.NewThroughput(), density.New(), http.New(images), pull.New(images), start.New(images),
+		lifecycle.NewThroughput(), density.New(), compose.New(), http.New(images), pull.New(images), start.New(images),
 		postgres.New(images), surveyWorkload(), ofImages(images))
 }
 

@@ -46,7 +46,7 @@ func requireProgram(t testing.TB, engine, name string) {
 }
 
 // allowLimits lets podman itself make containers where the kernel withholds CAP_SYS_RESOURCE, as in many
-// sandboxes: with the limits that this process has.
+// sandboxes: with limits that are below its own.
 func allowLimits(t testing.TB) {
 	t.Helper()
 	if lacks, err := readback.Unavailable(readback.Self); err != nil || lacks == 0 {
@@ -57,7 +57,7 @@ func allowLimits(t testing.TB) {
 		if err := unix.Getrlimit(resource, &l); err != nil {
 			t.Fatal(err)
 		}
-		return l.Max
+		return min(l.Max/2, 30_000) // podman lowers its own to kernel.pid_max
 	}
 	conf := filepath.Join(t.TempDir(), "containers.conf")
 	text := fmt.Sprintf("[containers]\ndefault_ulimits = [\"nofile=%[1]d:%[1]d\", \"nproc=%[2]d:%[2]d\"]\n",

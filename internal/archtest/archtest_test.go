@@ -130,7 +130,10 @@ var allowed = map[string][]string{
 	"internal/workload/postgres":     {"internal/image", "internal/kernel/netpath"},
 	"internal/workload/pull":         {"internal/image", "internal/image/registry", "internal/supervise/ready"},
 	"internal/workload/start":        {"internal/image", "internal/kernel/netpath", "internal/supervise/ready"},
-	"internal/workload/localtest":    {"internal/engine/native", "internal/engine/docker", "internal/engine/enginetest", "internal/image/imagetest"},
+	"internal/workload/localtest": {
+		"internal/engine/native", "internal/engine/docker", "internal/engine/enginetest", "internal/image/imagetest",
+		"internal/kernel/readback", "golang.org/x/sys",
+	},
 	"internal/workload/workloadtest": {"internal/run", "internal/schedule", "internal/store/record"},
 	"internal/run":                   {"internal/kernel/affinity", "internal/bench", "internal/schedule", "golang.org/x/sys"},
 	"internal/store/record":          {"internal/bench", "internal/text/plain"},

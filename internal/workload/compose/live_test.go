@@ -1,21 +1,20 @@
 package compose_test
 
 import (
-	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/docker"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/engine/podman"
 	"github.com/tare-bench/tare/internal/image/imagetest"
-	"github.com/tare-bench/tare/internal/kernel/readback"
 	"github.com/tare-bench/tare/internal/workload/compose"
 	"github.com/tare-bench/tare/internal/workload/localtest"
 	"github.com/tare-bench/tare/internal/workload/workloadtest"
@@ -45,29 +44,6 @@ func requireProgram(t testing.TB, engine, name string) {
 	enginetest.Require(t, engine, err)
 }
 
-// allowLimits lets podman itself make containers where the kernel withholds CAP_SYS_RESOURCE, as in many
-// sandboxes: with limits that are below its own.
-func allowLimits(t testing.TB) {
-	t.Helper()
-	if lacks, err := readback.Unavailable(readback.Self); err != nil || lacks == 0 {
-		return
-	}
-	limit := func(resource int) uint64 {
-		var l unix.Rlimit
-		if err := unix.Getrlimit(resource, &l); err != nil {
-			t.Fatal(err)
-		}
-		return min(l.Max/2, 30_000) // podman lowers its own to kernel.pid_max
-	}
-	conf := filepath.Join(t.TempDir(), "containers.conf")
-	text := fmt.Sprintf("[containers]\ndefault_ulimits = [\"nofile=%[1]d:%[1]d\", \"nproc=%[2]d:%[2]d\"]\n",
-		limit(unix.RLIMIT_NOFILE), limit(unix.RLIMIT_NPROC))
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("CONTAINERS_CONF", conf)
-}
-
 // programs are the compose programs that tests use, by engine.
 var programs = map[string]string{"docker": "docker-compose", "podman": "podman-compose"}
 
@@ -91,7 +67,7 @@ func TestUpAndDown(t *testing.T) {
 	for engine, program := range programs {
 		t.Run(engine, func(t *testing.T) {
 			requireProgram(t, engine, program)
-			allowLimits(t)
+			localtest.LimitsForPodman(t)
 			e := open(t, engine)
 			applied := map[string]*bench.Applied{}
 			for _, tool := range []string{program, "bare"} {
@@ -111,7 +87,7 @@ func TestUpAndDown(t *testing.T) {
 				nothingLeft(t, e)
 			}
 			one, other := applied[program], applied["bare"]
-			if !strings.HasPrefix(one.Maker, program+" 1.") || other.Maker != "" {
+			if !regexp.MustCompile("^"+program+` [1-9][0-9]*[.]`).MatchString(one.Maker) || other.Maker != "" {
 				t.Errorf("made by %q and %q", one.Maker, other.Maker)
 			}
 			if one.Image != other.Image || one.Network != "bridge" || other.Network != "bridge" || one.Runtime != other.Runtime ||
@@ -123,8 +99,131 @@ func TestUpAndDown(t *testing.T) {
 	}
 }
 
-// A file of the user's is ready by its health check, its port, or because it runs.
+// userFile is a project with what files of users have: an anchor, a health check, a published port, a
+// volume, a network with a name of its own, and a service that does its work and ends.
+const userFile = `
+x-agent: &agent
+  image: IMAGE
+  entrypoint: [/tare-agent]
+services:
+  db:
+    <<: *agent
+    command: [serve, "4811"]
+    volumes: [data:/data]
+    healthcheck:
+      test: [CMD, /tare-agent, probe, "4811"]
+      interval: 200ms
+  task:
+    <<: *agent
+    command: [exit, "0"]
+    depends_on: [db]
+  web:
+    <<: *agent
+    command: [serve, "4811"]
+    ports: ["127.0.0.1:PORT:4811"]
+    networks: [back]
+networks:
+  back:
+volumes:
+  data:
+`
+
+// imageFor loads an image that a file can name, and returns its name.
+func imageFor(t *testing.T, e bench.Engine) string {
+	t.Helper()
+	if err := e.Prepare(t.Context(), bench.Spec{}); err != nil {
+		t.Fatal(err)
+	}
+	how, err := e.(bench.Composable).Composing(t.Context(), bench.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return how.Image
+}
+
+func writeFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "compose.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// freePort is a TCP port that nobody listens on, with a listener on it if it is to be taken.
+func freePort(t *testing.T, taken bool) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if taken {
+		t.Cleanup(func() { _ = l.Close() })
+	} else if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String()) // an address is well formed
+	return port
+}
+
+// A file of the user's is ready by its health check, its port, or because it runs. What it makes is
+// removed, volumes too.
 func TestFile(t *testing.T) {
-	_ = os.Getenv
-	_ = filepath.Join
+	for engine, program := range programs {
+		t.Run(engine, func(t *testing.T) {
+			requireProgram(t, engine, program)
+			localtest.LimitsForPodman(t)
+			e := open(t, engine)
+			text := strings.NewReplacer("IMAGE", imageFor(t, e), "PORT", freePort(t, false)).Replace(userFile)
+			if engine == "podman" { // its health checks need systemd, and podman-compose 1.0.3 takes no map of nulls
+				text = regexp.MustCompile(`(?s)    healthcheck:.*?200ms\n`).ReplaceAllString(text, "")
+				text = strings.NewReplacer("    networks: [back]\n", "", "networks:\n  back:\n", "", "  data:\n", "  data: {}\n").Replace(text)
+			}
+			s := trial(t, e, "file", writeFile(t, text))
+			v := workloadtest.Values(compose.New(), s)
+			t.Logf("%s %s %v", s.Outcome, s.Reason, v)
+			if s.Outcome != bench.OK || v[compose.Up] <= v[compose.Command] || v[compose.Down] <= 0 || s.Applied == nil ||
+				!slices.Equal(s.Applied.Argv, []string{"/tare-agent", "serve", "4811"}) {
+				t.Errorf("%s: %s: %v, %+v", s.Outcome, s.Reason, v, s.Applied)
+			}
+			nothingLeft(t, e)
+		})
+	}
+}
+
+// What is wrong with a file, or with a service, is said by name, and nothing is left.
+func TestFileFaults(t *testing.T) {
+	const engine = "docker"
+	requireProgram(t, engine, programs[engine])
+	e := open(t, engine)
+	image := imageFor(t, e)
+	one := func(more string) string { return "services:\n  a:\n    image: " + image + "\n" + more }
+	agent := "    entrypoint: [/tare-agent]\n"
+	for name, test := range map[string]struct {
+		text    string
+		outcome bench.Outcome
+		says    string
+	}{
+		"not YAML":    {"services: [", bench.Skipped, "docker-compose config: exit status 1; it printed last"},
+		"unknown key": {one("    imagine: x\n"), bench.Skipped, "imagine"},
+		"fixed name":  {one("    container_name: x\n"), bench.Unsupported, `service a has the fixed name "x"`},
+		"no image":    {"services: {a: {image: nowhere/none}}", bench.Skipped, "docker pull nowhere/none"},
+		"port taken": {
+			one(agent + "    command: [hold]\n    ports: ['127.0.0.1:" + freePort(t, true) + ":80']\n"), bench.Failed,
+			"address already in use",
+		},
+		"ends": {one(agent + "    command: [exit, '3']\n"), bench.Failed, "service a: it ended with exit status 3"},
+		"never ready": {
+			one(agent + "    command: [hold]\n    healthcheck: {test: [CMD, /tare-agent, exit, '1'], interval: 1h}\n"), bench.Failed,
+			`service a was not ready in time after 3s: it runs, and its health check says "starting"; it printed last "ready"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := trial(t, e, "file", writeFile(t, test.text), "timeout", "3s", "tool", "docker-compose")
+			if s.Outcome != test.outcome || !strings.Contains(s.Reason, test.says) {
+				t.Errorf("%s: %s", s.Outcome, s.Reason)
+			}
+			nothingLeft(t, e)
+		})
+	}
 }

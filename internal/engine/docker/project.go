@@ -120,7 +120,8 @@ const maxPrinted = 2 << 10
 
 // Printed implements bench.Projecter.
 func (e *Engine) Printed(ctx context.Context, id string) ([]byte, error) {
-	answer, err := e.client.ContainerLogs(ctx, id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: "20"})
+	answer, err := e.client.ContainerLogs(ctx, id,
+		client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: "20"})
 	if err != nil {
 		return nil, e.failed("logs of "+id, bench.Because(ctx, err))
 	}

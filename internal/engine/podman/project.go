@@ -90,8 +90,8 @@ func (e *Engine) Members(ctx context.Context, project string) ([]bench.Member, e
 
 func memberOf(l listed, got *inspection) bench.Member {
 	m := bench.Member{
-		ID: l.ID, Service: l.Labels[bench.ServiceLabel], Image: got.Image, Status: got.State.Status, Running: got.State.Running,
-		Exit: got.State.ExitCode, Health: got.State.Health.Status,
+		ID: l.ID, Service: l.Labels[bench.ServiceLabel], Image: got.Image,
+		Status: got.State.Status, Running: got.State.Running, Exit: got.State.ExitCode, Health: got.State.Health.Status,
 	}
 	for inside, outside := range got.NetworkSettings.Ports {
 		for _, b := range outside {

@@ -135,13 +135,22 @@ func TestOrder(t *testing.T) {
 	starts := slices.DeleteFunc(e.Calls(), func(c string) bool {
 		return !strings.HasPrefix(c, "start") && !strings.HasPrefix(c, "remove")
 	})
-	if diff := cmp.Diff([]string{"start 1", "start 2", "start 3", "remove 3", "remove 2", "remove 1"}, starts); diff != "" {
+	want = []string{"start 1", "start 2", "start 3", "remove 3", "remove 2", "remove 1"}
+	if diff := cmp.Diff(want, starts); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	v := workloadtest.Values(compose.New(), s)
 	if v[compose.Up] < v[compose.Command] || v[compose.Up] < v[compose.First] || len(s.Series) != 1 ||
 		len(s.Series[0].Values) != 3 || !e.gone {
 		t.Errorf("%v, %v, removed %t", v, s.Series, e.gone)
+	}
+}
+
+// wantFailure wants a trial that has failed, and that its project is gone.
+func wantFailure(t *testing.T, e *projectEngine, s bench.Sample, operation, says string) {
+	t.Helper()
+	if s.Outcome != bench.Failed || s.Operation != operation || !strings.Contains(s.Reason, says) || !e.gone {
+		t.Errorf("%s in %q: %s; removed %t", s.Outcome, s.Operation, s.Reason, e.gone)
 	}
 }
 
@@ -171,9 +180,7 @@ func TestBareFaults(t *testing.T) {
 			e := newEngine(t)
 			test.change(e)
 			s := trial(t, e, "tool", "bare", "timeout", "1s")
-			if s.Outcome != bench.Failed || s.Operation != test.operation || !strings.Contains(s.Reason, test.says) || !e.gone {
-				t.Errorf("%s in %q: %s; removed %t", s.Outcome, s.Operation, s.Reason, e.gone)
-			}
+			wantFailure(t, e, s, test.operation, test.says)
 		})
 	}
 }
@@ -204,12 +211,25 @@ func TestProgramFaults(t *testing.T) {
 			`printf 'a\nb\nc\n\033[31mport is already allocated\n' >&2; exit 1`, nil, "up",
 			`docker-compose 9.8: exit status 1; it printed last "a\nb\nc\n\x1b[31mport is already allocated"`,
 		},
-		"much":       {`i=0; while [ $i -lt 9999 ]; do echo abcdefghij $i; i=$((i+1)); done; exit 1`, nil, "up", `abcdefghij 9998"`},
-		"hangs":      {`while :; do read -r x </dev/zero; done`, nil, "up", "service s1 was not ready in time after 1s: it was not made"},
-		"not made":   {`exit 0`, nil, "ready", "service s1 was not made"},
-		"created":    {`echo Error: no such runtime`, []bench.Member{created}, "ready", `service s1 was made, but not started: docker-compose 9.8 printed last "Error: no such runtime"`},
-		"has ended":  {`exit 0`, []bench.Member{ended}, "ready", `service s1: it ended with exit status 3; it printed last "one\n`},
-		"not ready":  {`exit 0`, []bench.Member{runs}, "ready", "service s1 was not ready in time after 1s: it runs, but does not accept"},
+		"much": {
+			`i=0; while [ $i -lt 9999 ]; do echo abcdefghij $i; i=$((i+1)); done; exit 1`, nil, "up", `abcdefghij 9998"`,
+		},
+		"hangs": {
+			`while :; do read -r x </dev/zero; done`, nil, "up",
+			"service s1 was not ready in time after 1s: it was not made",
+		},
+		"not made": {`exit 0`, nil, "ready", "service s1 was not made"},
+		"created": {
+			`echo Error: no such runtime`, []bench.Member{created}, "ready",
+			`service s1 was made, but not started: docker-compose 9.8 printed last "Error: no such runtime"`,
+		},
+		"has ended": {
+			`exit 0`, []bench.Member{ended}, "ready", `service s1: it ended with exit status 3; it printed last "one\n`,
+		},
+		"not ready": {
+			`exit 0`, []bench.Member{runs}, "ready",
+			"service s1 was not ready in time after 1s: it runs, but does not accept",
+		},
 		"not a file": {`exec /nowhere`, nil, "up", "exit status 127"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -217,9 +237,7 @@ func TestProgramFaults(t *testing.T) {
 			e := newEngine(t)
 			e.members = test.members
 			s := trial(t, e, "services", "1", "timeout", "1s")
-			if s.Outcome != bench.Failed || s.Operation != test.operation || !strings.Contains(s.Reason, test.says) || !e.gone {
-				t.Errorf("%s in %q: %s; removed %t", s.Outcome, s.Operation, s.Reason, e.gone)
-			}
+			wantFailure(t, e, s, test.operation, test.says)
 		})
 	}
 }

@@ -97,9 +97,9 @@ func (p *project) read(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	var d definition
-	if err := yaml.Unmarshal(text, &d); err != nil {
-		return fmt.Errorf("compose file %s: %.500s", file, yaml.FormatError(err, false, false))
+	d, err := parse(text)
+	if err != nil {
+		return fmt.Errorf("compose file %s: %w", file, err)
 	}
 	if err := d.check(p.name); err != nil {
 		return fmt.Errorf("%w: compose file %s: %w", bench.ErrUnsupported, file, err)
@@ -116,6 +116,19 @@ func (p *project) read(ctx context.Context, name string) error {
 		return fmt.Errorf("compose file %s: it has no services that start without a profile", file)
 	}
 	return nil
+}
+
+// parse parses a compose file. The YAML library panics on some texts that are no YAML.
+func parse(text []byte) (d definition, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("not YAML: %v", p)
+		}
+	}()
+	if err := yaml.Unmarshal(text, &d); err != nil {
+		return d, fmt.Errorf("%.500q", yaml.FormatError(err, false, false))
+	}
+	return d, nil
 }
 
 func named(name string) service { return service{name: name} }

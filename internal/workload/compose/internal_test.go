@@ -90,28 +90,42 @@ func TestGenerated(t *testing.T) {
 // A file that would take somebody else's things is refused, before it is started.
 func TestDefinition(t *testing.T) {
 	const project = "tare-r-1"
+	const one = "services: {a: {image: x}}\n"
 	for text, says := range map[string]string{
-		"services: {a: {image: x}}": "",
-		"x-all: &all {image: x}\nservices:\n  a:\n    <<: *all\n    restart: always\n":                    "",
-		"services: {a: {image: x, container_name: shop}}":                                                 "service a has the fixed name \"shop\"",
-		"x: &all {container_name: shop, image: x}\nservices: {a: {<<: *all}}":                             "service a has the fixed name \"shop\"",
-		"services: {a: {build: .}}":                                                                       "service a has no image",
-		"services: {a: {image: x}}\nnetworks: {n: {name: net}}":                                           "network n has the fixed name \"net\"",
-		"services: {a: {image: x}}\nnetworks: {n: {name: tare-r-1_n}, m: null}":                           "",
-		"services: {a: {image: x}}\nvolumes: {v: {name: data}}":                                           "volume v has the fixed name \"data\"",
-		"services: {a: {image: x}}\nvolumes: {v: {name: data, external: false}}":                          "volume v has the fixed name \"data\"",
-		"services: {a: {image: x}}\nvolumes: {v: {name: data, external: true}, w: {external: {name: d}}}": "",
+		one: "",
+		"x: &all {image: x}\nservices:\n  a:\n    <<: *all\n    restart: always\n":          "",
+		"services: {a: {image: x, container_name: shop}}":                               `service a has the fixed name "shop"`,
+		"x: &all {container_name: shop, image: x}\nservices: {a: {<<: *all}}":           `service a has the fixed name "shop"`,
+		"services: {a: {build: .}}":                                                     "service a has no image",
+		one + "networks: {n: {name: net}}":                                              `network n has the fixed name "net"`,
+		one + "networks: {n: {name: tare-r-1_n}, m: null}":                              "",
+		one + "volumes: {v: {name: data}}":                                              `volume v has the fixed name "data"`,
+		one + "volumes: {v: {name: data, external: false}}":                             `volume v has the fixed name "data"`,
+		one + "volumes: {v: {name: data, external: true}, w: {external: {name: d}}}":    "",
 	} {
-		var d definition
-		if err := yaml.Unmarshal([]byte(text), &d); err != nil {
-			t.Errorf("%s: %v", text, err)
-			continue
+		d, err := parse([]byte(text))
+		if err == nil {
+			err = d.check(project)
 		}
-		err := d.check(project)
 		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
 			t.Errorf("%s: %v, want %q", text, err, says)
 		}
 	}
+}
+
+// Whatever a file has, it is parsed or refused.
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{
+		"services: {a: {image: x}}", "services: [", "a: &a [*a]", "services: null\nnetworks: {n: {external: {name: x}}}",
+		"services: {a: {<<: [1]}}", "- 1", "services: {a: 1}", "? [a]\n: b",
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(_ *testing.T, text []byte) {
+		if d, err := parse(text[:min(len(text), 1<<10)]); err == nil {
+			_ = d.check("tare-r-1") // it must return
+		}
+	})
 }
 
 func TestReadFile(t *testing.T) {

@@ -109,13 +109,18 @@ func (e *projectEngine) Adopt(ctx context.Context, _ string, spec bench.Spec) (b
 
 func trial(t *testing.T, e bench.Engine, params ...string) bench.Sample {
 	t.Helper()
+	return workloadtest.Trials{
+		Workload: compose.New(), Engine: e, Client: localtest.Native(t), Params: pairs(params),
+	}.Run(t)[0]
+}
+
+// pairs are names and values in turn.
+func pairs(params []string) map[string]string {
 	given := map[string]string{}
 	for i := 0; i < len(params); i += 2 {
 		given[params[i]] = params[i+1]
 	}
-	return workloadtest.Trials{
-		Workload: compose.New(), Engine: e, Client: localtest.Native(t), Params: given,
-	}.Run(t)[0]
+	return given
 }
 
 // The bare loop starts services in their order and ends them in the other one.
@@ -220,14 +225,18 @@ func TestProgramFaults(t *testing.T) {
 		},
 		"not made": {`exit 0`, nil, "ready", "service s1 was not made"},
 		"created": {
-			`echo Error: no such runtime`, []bench.Member{created}, "ready",
+			`echo Error: no such runtime`,
+			[]bench.Member{created},
+			"ready",
 			`service s1 was made, but not started: docker-compose 9.8 printed last "Error: no such runtime"`,
 		},
 		"has ended": {
 			`exit 0`, []bench.Member{ended}, "ready", `service s1: it ended with exit status 3; it printed last "one\n`,
 		},
 		"not ready": {
-			`exit 0`, []bench.Member{runs}, "ready",
+			`exit 0`,
+			[]bench.Member{runs},
+			"ready",
 			"service s1 was not ready in time after 1s: it runs, but does not accept",
 		},
 		"not a file": {`exec /nowhere`, nil, "up", "exit status 127"},

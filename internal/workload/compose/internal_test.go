@@ -93,15 +93,15 @@ func TestDefinition(t *testing.T) {
 	const one = "services: {a: {image: x}}\n"
 	for text, says := range map[string]string{
 		one: "",
-		"x: &all {image: x}\nservices:\n  a:\n    <<: *all\n    restart: always\n":          "",
-		"services: {a: {image: x, container_name: shop}}":                               `service a has the fixed name "shop"`,
-		"x: &all {container_name: shop, image: x}\nservices: {a: {<<: *all}}":           `service a has the fixed name "shop"`,
-		"services: {a: {build: .}}":                                                     "service a has no image",
-		one + "networks: {n: {name: net}}":                                              `network n has the fixed name "net"`,
-		one + "networks: {n: {name: tare-r-1_n}, m: null}":                              "",
-		one + "volumes: {v: {name: data}}":                                              `volume v has the fixed name "data"`,
-		one + "volumes: {v: {name: data, external: false}}":                             `volume v has the fixed name "data"`,
-		one + "volumes: {v: {name: data, external: true}, w: {external: {name: d}}}":    "",
+		"x: &all {image: x}\nservices:\n  a:\n    <<: *all\n    restart: always\n":   "",
+		"services: {a: {image: x, container_name: shop}}":                            `service a has the fixed name "shop"`,
+		"x: &all {container_name: shop, image: x}\nservices: {a: {<<: *all}}":        `service a has the fixed name "shop"`,
+		"services: {a: {build: .}}":                                                  "service a has no image",
+		one + "networks: {n: {name: net}}":                                           `network n has the fixed name "net"`,
+		one + "networks: {n: {name: tare-r-1_n}, m: null}":                           "",
+		one + "volumes: {v: {name: data}}":                                           `volume v has the fixed name "data"`,
+		one + "volumes: {v: {name: data, external: false}}":                          `volume v has the fixed name "data"`,
+		one + "volumes: {v: {name: data, external: true}, w: {external: {name: d}}}": "",
 	} {
 		d, err := parse([]byte(text))
 		if err == nil {

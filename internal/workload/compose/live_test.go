@@ -22,21 +22,38 @@ import (
 	"github.com/tare-bench/tare/internal/workload/workloadtest"
 )
 
-// engines opens the engines that compose programs can use. The runner of tests has the run "test".
+// engines opens the engines that compose programs can use.
 var engines = map[string]func(enginetest.Env) bench.Engine{
 	"docker": func(env enginetest.Env) bench.Engine {
-		return docker.New(docker.Config{Name: "docker", Run: "test", Dir: env.Dir, Images: env.Images})
+		return docker.New(docker.Config{Name: "docker", Run: env.Run, Dir: env.Dir, Images: env.Images})
 	},
 	"podman": func(env enginetest.Env) bench.Engine {
-		return podman.New(podman.Config{Name: "podman", Run: "test", Dir: env.Dir, Images: env.Images})
+		return podman.New(podman.Config{Name: "podman", Run: env.Run, Dir: env.Dir, Images: env.Images})
 	},
 }
 
-func open(t testing.TB, name string) bench.Engine {
+// A liveEngine is an engine of this machine, in a run of its own.
+type liveEngine struct {
+	bench.Engine
+	run string
+}
+
+func (e liveEngine) Unwrap() bench.Engine { return e.Engine }
+
+func open(t testing.TB, name string) liveEngine {
 	t.Helper()
-	e := engines[name](enginetest.NewEnv(t, imagetest.Library(t)))
+	env := enginetest.NewEnv(t, imagetest.Library(t))
+	e := liveEngine{engines[name](env), env.Run}
 	enginetest.Use(t, e)
 	return e
+}
+
+// trial runs one trial. params are names and values in turn.
+func (e liveEngine) trial(t *testing.T, params ...string) bench.Sample {
+	t.Helper()
+	return workloadtest.Trials{
+		Workload: compose.New(), Engine: e, Client: localtest.Native(t), Params: pairs(params), ID: e.run,
+	}.Run(t)[0]
 }
 
 // requireProgram ends the test unless a compose program is here. Where its engine must be, it must be too.
@@ -50,10 +67,10 @@ func requireProgram(t testing.TB, engine, name string) {
 var programs = map[string]string{"docker": "docker-compose", "podman": "podman-compose"}
 
 // nothingLeft checks that the engine has nothing of the run but images.
-func nothingLeft(t *testing.T, e bench.Engine) {
+func (e liveEngine) nothingLeft(t *testing.T) {
 	t.Helper()
 	cleaner, _ := bench.As[bench.Cleaner](e)
-	left, err := cleaner.Leftovers(t.Context(), func(run string) bool { return run == "test" })
+	left, err := cleaner.Leftovers(t.Context(), func(run string) bool { return run == e.run })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +90,7 @@ func TestUpAndDown(t *testing.T) {
 			e := open(t, engine)
 			applied := map[string]*bench.Applied{}
 			for _, tool := range []string{program, "bare"} {
-				s := trial(t, e, "tool", tool)
+				s := e.trial(t, "tool", tool)
 				v := workloadtest.Values(compose.New(), s)
 				t.Logf("%s: %s %s %v %v", tool, s.Outcome, s.Reason, v, s.Series)
 				if s.Outcome != bench.OK {
@@ -84,7 +101,7 @@ func TestUpAndDown(t *testing.T) {
 					t.Errorf("%s: %v, %v", tool, v, s.Series)
 				}
 				applied[tool] = s.Applied
-				nothingLeft(t, e)
+				e.nothingLeft(t)
 			}
 			one, other := applied[program], applied["bare"]
 			if !regexp.MustCompile("^"+program+` [1-9][0-9]*[.]`).MatchString(one.Maker) || other.Maker != "" {
@@ -131,12 +148,12 @@ volumes:
 `
 
 // imageFor loads an image that a file can name, and returns its name.
-func imageFor(t *testing.T, e bench.Engine) string {
+func imageFor(t *testing.T, e liveEngine) string {
 	t.Helper()
 	if err := e.Prepare(t.Context(), bench.Spec{}); err != nil {
 		t.Fatal(err)
 	}
-	how, err := e.(bench.Composable).Composing(t.Context(), bench.Spec{})
+	how, err := e.Engine.(bench.Composable).Composing(t.Context(), bench.Spec{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,14 +199,14 @@ func TestFile(t *testing.T) {
 				text = strings.NewReplacer("    networks: [back]\n", "", "networks:\n  back:\n", "", "  data:\n", "  data: {}\n").
 					Replace(text)
 			}
-			s := trial(t, e, "file", writeFile(t, text))
+			s := e.trial(t, "file", writeFile(t, text))
 			v := workloadtest.Values(compose.New(), s)
 			t.Logf("%s %s %v", s.Outcome, s.Reason, v)
 			if s.Outcome != bench.OK || v[compose.Up] <= v[compose.Command] || v[compose.Down] <= 0 || s.Applied == nil ||
 				!slices.Equal(s.Applied.Argv, []string{"/tare-agent", "serve", "4811"}) {
 				t.Errorf("%s: %s: %v, %+v", s.Outcome, s.Reason, v, s.Applied)
 			}
-			nothingLeft(t, e)
+			e.nothingLeft(t)
 		})
 	}
 }
@@ -223,11 +240,11 @@ func TestFileFaults(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := trial(t, e, "file", writeFile(t, test.text), "timeout", "3s", "tool", "docker-compose")
+			s := e.trial(t, "file", writeFile(t, test.text), "timeout", "3s", "tool", "docker-compose")
 			if s.Outcome != test.outcome || !strings.Contains(s.Reason, test.says) {
 				t.Errorf("%s: %s", s.Outcome, s.Reason)
 			}
-			nothingLeft(t, e)
+			e.nothingLeft(t)
 		})
 	}
 }

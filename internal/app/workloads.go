@@ -7,6 +7,7 @@ import (
 	"github.com/tare-bench/tare/internal/experiment"
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/workload/build"
+	"github.com/tare-bench/tare/internal/workload/compose"
 	"github.com/tare-bench/tare/internal/workload/cpu"
 	"github.com/tare-bench/tare/internal/workload/density"
 	"github.com/tare-bench/tare/internal/workload/disk"
@@ -25,7 +26,7 @@ import (
 func Workloads() []bench.Workload {
 	images := func(dir string) *image.Library { return image.NewLibrary(dir) }
 	return append(singleWorkloads(),
-		lifecycle.NewThroughput(), density.New(), http.New(images), pull.New(images), start.New(images), build.New(),
+		lifecycle.NewThroughput(), density.New(), http.New(images), pull.New(images), start.New(images), build.New(), compose.New(),
 		postgres.New(images), idle.New(), surveyWorkload(), ofImages(images), ofHost())
 }
 

@@ -37,6 +37,9 @@ type Applied struct {
 	Builder string `json:"builder,omitempty"`
 	// Process is what the first process has while its program runs; nil = not read.
 	Process *ProcessFacts `json:"process,omitempty"`
+	// Maker is the program that had the engine make it, with its version, such as "docker-compose
+	// 1.29.2"; empty = tare's own driver.
+	Maker string `json:"maker,omitempty"`
 }
 
 // ProcessFacts are what the kernel holds for a process.

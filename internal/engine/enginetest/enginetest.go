@@ -211,6 +211,7 @@ func settingTests() []test {
 		{"find image", having(findsImage), true},
 		{"save image", having(savesImage), true},
 		{"pull and evict", having(pulls), true},
+		{"projects", having(projects), true},
 		{"cgroup", having(cgroupPath), true},
 	}
 }

@@ -26,8 +26,8 @@ import (
 func Workloads() []bench.Workload {
 	images := func(dir string) *image.Library { return image.NewLibrary(dir) }
 	return append(singleWorkloads(),
-		lifecycle.NewThroughput(), density.New(), http.New(images), pull.New(images), start.New(images), build.New(), compose.New(),
-		postgres.New(images), idle.New(), surveyWorkload(), ofImages(images), ofHost())
+		lifecycle.NewThroughput(), density.New(), http.New(images), pull.New(images), start.New(images), build.New(),
+		compose.New(), postgres.New(images), idle.New(), surveyWorkload(), ofImages(images), ofHost())
 }
 
 // singleWorkloads lists the workloads that ask one question each of one container, in the
@@ -67,6 +67,8 @@ func ofHost() bench.Workload {
 		survey.Part{Name: "disk", Workload: disk.New()},
 		survey.Part{Name: network.Name(), Workload: network},
 		survey.Part{Name: "density", Workload: density.New(), Prefix: "density"},
+		survey.Part{Name: "build", Workload: build.New(), NoSpec: true},
+		survey.Part{Name: "compose", Workload: compose.New(), Prefix: "compose", NoSpec: true},
 	)
 }
 

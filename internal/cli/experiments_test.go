@@ -40,11 +40,13 @@ func TestBuiltinExperiments(t *testing.T) {
 			[]string{
 				"host", "--param", "idle.time=200ms", "--param", "idle.calm=0s", "--param", "cpu.time=20ms", "--param", "memory.time=20ms",
 				"--param", "disk.time=20ms", "--param", "disk.size=4MiB", "--param", "net-throughput.time=50ms",
-				"--param", "density.count=2", "--param", "density.idle=100ms",
+				"--param", "density.count=2", "--param", "density.idle=100ms", "--param", "build.files=2", "--param", "build.size=64KiB",
+				"--param", "compose.services=2", "--param", "compose.tool=bare",
 			},
 			[]string{
 				"idle.memory", "idle.memory.engine", "idle.disk.engine", "start.total", "cpu.single", "cpu.all", "memory.copy",
-				"disk.randwrite.iops", "throughput.rate", "density.memory", "density.start.each",
+				"disk.randwrite.iops", "throughput.rate", "density.memory", "density.start.each", "build.total", "build.rebuild",
+				"compose.up", "compose.down",
 			},
 			nil, usable(t, "docker", "podman"),
 		},

@@ -51,6 +51,9 @@ func TestProgress(t *testing.T) {
 			result("≤ 30s left  doc\\x1bker: cpu, memory")
 		} else {
 			result("") // until the next heartbeat
+			clock = clock.Add(heartbeat)
+			p.observe(run.PartBegan{Cell: 1, Part: "disk"})
+			result("block 1, disk, finishing the current block")
 		}
 		p.observe(run.Ended{})
 	}

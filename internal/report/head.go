@@ -64,8 +64,8 @@ func programs(cells []bench.Cell) []string {
 	for _, option := range slices.Sorted(maps.Keys(cells[0].Params)) {
 		name := cells[0].Params[option]
 		part, isTool := strings.CutSuffix(option, "tool")
-		if !isTool || name == "" || part != "" && !strings.HasSuffix(part, ".") {
-			continue
+		if !isTool || name == "" || part != "" && !strings.HasSuffix(part, ".") || part == name+"." {
+			continue // a part that is called like its program needs no second name
 		}
 		if !slices.ContainsFunc(cells, func(c bench.Cell) bool { return c.Params[option] != name }) {
 			names = append(names, strings.TrimSpace(strings.TrimSuffix(part, ".")+" "+name))

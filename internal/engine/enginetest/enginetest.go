@@ -226,6 +226,7 @@ func operationTests() []test {
 		{"checkpoint and restore", having(checkpoints), true},
 		{"sandbox", having(sandboxes), true},
 		{"daemons and first process", having(reportsProcesses), false},
+		{"disk in use", having(reportsDisk), true},
 
 		{"concurrent containers", concurrent, false},
 		{"remove in every state", removeInEveryState, false},

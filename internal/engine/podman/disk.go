@@ -15,7 +15,8 @@ func (e *Engine) Disk(ctx context.Context) (bench.EngineDisk, error) {
 		return bench.EngineDisk{}, err
 	}
 	if !c.sameProcesses(ctx) {
-		return bench.EngineDisk{}, e.run.Unsupported("the files of the service are not visible from here: run tare where it runs")
+		return bench.EngineDisk{}, e.run.Unsupported(
+			"the files of the service are not visible from here: run tare where it runs")
 	}
 	if c.Store.GraphRoot == "" {
 		return bench.EngineDisk{}, c.failed("info", errors.New("it does not tell where it keeps images"))

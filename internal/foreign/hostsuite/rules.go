@@ -32,7 +32,8 @@ func either(words ...string) []string { return words }
 func rules() []rule {
 	idle := either("idle", "baseline", "rest")
 	mem := either("memory", "mem", "ram")
-	cpu, score := either("cpu", "sysbench"), either("sysbench", "events", "eps", "score", "thread", "threads", "single", "multi")
+	cpu := either("cpu", "sysbench")
+	score := either("sysbench", "events", "eps", "score", "thread", "threads", "single", "multi")
 	disk := either("disk", "fio", "storage")
 	many := either("density", "scaling", "nginx", "containers", "services")
 	// The mean of several is read, and not what else is told of them.
@@ -47,7 +48,8 @@ func rules() []rule {
 		},
 		{"density.fill", [][]string{many}, append([]string{"memory", "mem", "limit"}, mean[:3]...), seconds},
 		{
-			"idle.memory", [][]string{idle, mem},
+			"idle.memory",
+			[][]string{idle, mem},
 			either("total", "free", "available", "docker", "dockerd", "containerd"), size,
 		},
 		{"idle.memory.engine", [][]string{either("docker", "dockerd", "containerd", "daemon"), mem}, nil, size},
@@ -57,20 +59,24 @@ func rules() []rule {
 			[][]string{
 				either("start", "startup", "starts", "lifecycle"),
 				either("avg", "average", "mean", "median", "each", "ms", "seconds", "s", "time", "times"),
-			}, mean, seconds,
+			},
+			mean, seconds,
 		},
 		{"cpu.single", [][]string{cpu, either("single", "1", "one"), score}, either("total", "cores", "latency"), plain},
 		{"cpu.all", [][]string{cpu, either("multi", "2", "two", "all"), score}, either("total", "cores", "latency"), plain},
 		{
-			"disk.randwrite.iops", [][]string{either("iops"), either("disk", "fio", "io", "write", "randwrite", "storage")},
+			"disk.randwrite.iops",
+			[][]string{either("iops"), either("disk", "fio", "io", "write", "randwrite", "storage")},
 			either("read", "min", "max"), plain,
 		},
 		{
 			"disk.randwrite.rate",
-			[][]string{disk, either("bw", "bandwidth", "throughput", "rate", "mbs", "mibs")}, either("read"), byteRate,
+			[][]string{disk, either("bw", "bandwidth", "throughput", "rate", "mbs", "mibs")},
+			either("read"), byteRate,
 		},
 		{
-			"throughput.rate", [][]string{either("network", "net", "iperf", "iperf3")},
+			"throughput.rate",
+			[][]string{either("network", "net", "iperf", "iperf3")},
 			either("retransmits", "retr", "port", "jitter"), byteRate,
 		},
 	}

@@ -197,7 +197,8 @@ func (p *parser) notes() (all []foreign.Note) {
 	if len(p.volumes) > 0 {
 		all = append(all, foreign.Note{
 			Code: foreign.CodeImported,
-			Text: names(p.volumes) + " is how much sysbench moved and not how fast, though it is called throughput: it was left out",
+			Text: names(p.volumes) + " is how much sysbench moved and not how fast, though it is called throughput: " +
+				"it was left out",
 			Hint: "measure it with 'tare run memory --param tool=sysbench'",
 		})
 	}

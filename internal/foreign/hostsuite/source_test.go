@@ -47,8 +47,9 @@ func TestResults(t *testing.T) {
 	}
 	want := []map[string]float64{
 		{
-			"idle.memory": 400 << 20, "idle.disk": 2.5 * (1 << 30), "idle.memory.engine": 90 << 20, "start.total": 0.3125,
-			"cpu.single": 1000.5, "cpu.all": 1990, "disk.randwrite.iops": 12000, "throughput.rate": 5e9, "build.time": 10,
+			"idle.memory": 400 << 20, "idle.disk": 2.5 * (1 << 30), "idle.memory.engine": 90 << 20,
+			"start.total": 0.3125,
+			"cpu.single":  1000.5, "cpu.all": 1990, "disk.randwrite.iops": 12000, "throughput.rate": 5e9, "build.time": 10,
 			"density.fill": 20, "compose.up": 0.9, "compose.down": 0.6,
 		},
 		{"build.time": 12, "compose.up": 0.95, "compose.down": 0.61},
@@ -129,7 +130,8 @@ func TestWrongFiles(t *testing.T) {
 		`{"a": 1}`:                        "results.json: there is no result of the suite in it",
 		`{"a": `:                          "results.json: its JSON is damaged: unexpected EOF",
 		strings.Repeat(`{"a":`, 50) + "1": "results.json: its JSON is damaged: unexpected EOF",
-		strings.Repeat(`{"a":`, 50) + "1" + strings.Repeat("}", 50): "results.json: it has more than 20000 values, or more than 20 levels",
+		strings.Repeat(`{"a":`, 50) + "1" + strings.Repeat("}", 50): "results.json: it has more than 20000 values, or more " +
+			"than 20 levels",
 	} {
 		if _, err := read(t, text); err == nil || err.Error() != want {
 			t.Errorf("%.60q: error %v, want %s", text, err, want)
@@ -140,7 +142,8 @@ func TestWrongFiles(t *testing.T) {
 // The log and the summary beside the results are no results.
 func TestDirectory(t *testing.T) {
 	in := &foreign.Input{Files: []foreign.File{
-		foreign.NewFile("a/results.json", results), foreign.NewFile("a/benchmark.log", "x"), foreign.NewFile("a/summary.txt", "y"),
+		foreign.NewFile("a/results.json", results), foreign.NewFile("a/benchmark.log", "x"),
+		foreign.NewFile("a/summary.txt", "y"),
 	}}
 	sets, err := hostsuite.Source().Read(in)
 	if err != nil || len(sets) != 1 {

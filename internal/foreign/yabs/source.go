@@ -117,7 +117,9 @@ func (o *output) sets(file string) (all []foreign.Set) {
 	}{
 		{"fio", "random reads and writes of a file, mixed", []string{"block"}, diskMetrics(), o.disk(), nil},
 		{
-			"iperf3", "throughput to servers on the internet", []string{"mode", "server"}, networkMetrics(), o.network(),
+			"iperf3", "throughput to servers on the internet",
+			[]string{"mode", "server"},
+			networkMetrics(), o.network(),
 			[]foreign.Note{{
 				Code: foreign.CodeImported,
 				Text: "throughput to servers on the internet is that of the whole way, and of the server's other clients",

@@ -20,9 +20,11 @@ const output = `# ## ## ## Yet-Another-Bench-Script ## ## ## #
 	`"kernel":"6.12.1","uptime":297.72,"vm":"KVM"},"net":{"ipv4":true,"ipv6":false},"cpu":{"model":"AMD EPYC","cores":2,` +
 	`"freq":"2445.404 MHz","aes":true,"virt":false},"mem":{"ram":4000000,"ram_units":"KiB","swap":0,"swap_units":"KiB",` +
 	`"disk":906519496,"disk_units":"KB"},"ip_info":{"protocol":"IPv4","isp":"somebody"},"partition":"/dev/vda1",` +
-	`"fio":[{"bs":"4k","speed_r":1000,"iops_r":250,"speed_w":1010,"iops_w":252,"speed_rw":2010,"iops_rw":502,"speed_units":"KBps"},` +
+	`"fio":[{"bs":"4k","speed_r":1000,"iops_r":250,"speed_w":1010,"iops_w":252,"speed_rw":2010,"iops_rw":502,` +
+	`"speed_units":"KBps"},` +
 	`{"bs":"64k","speed_r":,"iops_r":,"speed_w":,"iops_w":,"speed_rw":0,"iops_rw":0,"speed_units":"KBps"}],` +
-	`"iperf":[{"mode":"IPv4","provider":"Clouvider","loc":"London, UK (10G)","send":"1.61 Gbits/sec","recv":"240 Mbits/sec","latency":"77.5 ms"},` +
+	`"iperf":[{"mode":"IPv4","provider":"Clouvider","loc":"London, UK (10G)","send":"1.61 Gbits/sec",` +
+	`"recv":"240 Mbits/sec","latency":"77.5 ms"},` +
 	`{"mode":"IPv4","provider":"Scaleway","loc":"Paris, FR (10G)","send":"busy ","recv":"busy ","latency":"--"}],` +
 	`"geekbench":[{"version":6,"single":1549,"multi":null,"url":"https://browser.geekbench.com/v6/cpu/1"}],` +
 	`"runtime":{"start":1767355200,"end":1767356000,"elapsed":800}}
@@ -75,7 +77,8 @@ func TestOutput(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	h := sets[0].Host
-	if h.Arch != "amd64" || h.OS != "Debian GNU/Linux 13 (trixie)" || h.CPUs != 2 || h.Memory != 4000000<<10 || h.Virtual != "kvm" {
+	if h.Arch != "amd64" || h.OS != "Debian GNU/Linux 13 (trixie)" || h.CPUs != 2 || h.Memory != 4000000<<10 ||
+		h.Virtual != "kvm" {
 		t.Errorf("host %+v", h)
 	}
 	for i := range sets {

@@ -60,7 +60,8 @@ func networkMetrics() []bench.Metric {
 	const how = "iperf3 with eight streams for ten seconds, by the receiver's count."
 	return []bench.Metric{
 		metric("internet.send", "throughput, sent", "B/s", bench.Primary, "Bytes sent to the server per second; "+how),
-		metric("internet.receive", "throughput, received", "B/s", bench.Primary, "Bytes received from the server per second; "+how),
+		metric("internet.receive", "throughput, received", "B/s", bench.Primary,
+			"Bytes received from the server per second; "+how),
 		metric("internet.rtt", "round trip", "s", bench.Detail, "One ping to the server."),
 	}
 }
@@ -69,8 +70,11 @@ func networkMetrics() []bench.Metric {
 // place, too.
 func (o *output) network() (all []foreign.Trial) {
 	for _, r := range o.IPerf {
-		t := foreign.Trial{Levels: append(levels("mode", r.Mode), levels("server", strings.TrimSpace(r.Provider+" "+r.Place))...)}
-		for name, text := range map[string]string{"internet.send": r.Send, "internet.receive": r.Receive, "internet.rtt": r.Latency} {
+		server := strings.TrimSpace(r.Provider + " " + r.Place)
+		t := foreign.Trial{Levels: append(levels("mode", r.Mode), levels("server", server)...)}
+		for name, text := range map[string]string{
+			"internet.send": r.Send, "internet.receive": r.Receive, "internet.rtt": r.Latency,
+		} {
 			if v, ok := quantity(text); ok {
 				t.Set(name, v)
 			}

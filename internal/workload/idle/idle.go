@@ -83,7 +83,7 @@ const NoteFilesUnknown = "engine-files-unknown"
 func (workload) Notes() []bench.Note {
 	return []bench.Note{{
 		Code:   NoteFilesUnknown,
-		Text:   "the files of the engine of {cells} could not be counted, so there is no disk of the system and of the engine",
+		Text:   "the files of the engine of {cells} could not be counted, so disk of the system and of the engine is missing",
 		Advice: "run tare as root; it stops counting at a million files, or after a quarter of a minute",
 		Metric: EngineDisk,
 	}}

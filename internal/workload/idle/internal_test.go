@@ -89,8 +89,12 @@ func TestFileCount(t *testing.T) {
 func TestDaemonsAndDescendants(t *testing.T) {
 	self := os.Getpid()
 	tree := proc.NewTree([]proc.Process{
-		{PID: 900, Parent: 1}, {PID: 901, Parent: 900}, {PID: 902, Parent: 901},
-		{PID: self, Parent: 1}, {PID: 903, Parent: self}, {PID: 904, Parent: 903},
+		{PID: 900, Parent: 1},
+		{PID: 901, Parent: 900},
+		{PID: 902, Parent: 901},
+		{PID: self, Parent: 1},
+		{PID: 903, Parent: self},
+		{PID: 904, Parent: 903},
 	})
 	got := daemons{true, []int{900, 901, 903}}.all(tree)
 	sorted := cmpopts.SortSlices(func(a, b int) bool { return a < b })

@@ -25,7 +25,9 @@ func TestDocker(t *testing.T) {
 		t.Fatalf("%s: %s", s.Outcome, s.Reason)
 	}
 	v := workloadtest.Values(idle.New(), s)
-	for _, name := range []string{idle.Memory, idle.EngineMemory, idle.KernelMemory, idle.Processes, idle.SystemDisk, idle.EngineDisk} {
+	for _, name := range []string{
+		idle.Memory, idle.EngineMemory, idle.KernelMemory, idle.Processes, idle.SystemDisk, idle.EngineDisk,
+	} {
 		if !(v[name] > 0) {
 			t.Errorf("%s = %v, want more than nothing", name, v[name])
 		}
@@ -50,8 +52,10 @@ type reporter struct {
 	daemons, disk error
 }
 
-func (r reporter) Daemons(context.Context) ([]int, error)            { return []int{os.Getppid()}, r.daemons }
+func (r reporter) Daemons(context.Context) ([]int, error) { return []int{os.Getppid()}, r.daemons }
+
 func (r reporter) Pid(context.Context, bench.Container) (int, error) { return 0, bench.ErrUnsupported }
+
 func (r reporter) Disk(context.Context) (bench.EngineDisk, error) {
 	return bench.EngineDisk{Dirs: []string{"/nowhere"}, Images: -1}, r.disk
 }
@@ -66,9 +70,17 @@ func TestWhatAnEngineTells(t *testing.T) {
 		says      string
 		has, lack []string
 	}{
-		{"all", reporter{}, bench.OK, "", []string{idle.EngineMemory, idle.EngineCPU, idle.EngineDisk}, []string{idle.ImagesDisk}},
 		{
-			"nothing", reporter{daemons: bench.ErrUnsupported, disk: bench.ErrUnsupported}, bench.OK, "",
+			"all",
+			reporter{},
+			bench.OK, "",
+			[]string{idle.EngineMemory, idle.EngineCPU, idle.EngineDisk},
+			[]string{idle.ImagesDisk},
+		},
+		{
+			"nothing",
+			reporter{daemons: bench.ErrUnsupported, disk: bench.ErrUnsupported},
+			bench.OK, "",
 			[]string{idle.Memory, idle.Processes},
 			[]string{idle.EngineMemory, idle.EngineCPU, idle.EngineDisk, idle.SystemDisk},
 		},

@@ -23,8 +23,8 @@ func (s survey) chosenParam(name string) bench.Param {
 		}
 	}
 	return bench.Param{
-		Name: name, Doc: "list of words; each of " + strings.Join(parts, ", ") + " that is not set takes the first one that " +
-			"it knows",
+		Name: name, Doc: "list of words; each of " + strings.Join(parts, ", ") + " that is not set takes the first one " +
+			"that it knows",
 		Valid: func(value string) error {
 			for i, word := range words(value) {
 				knows := func(p Part) bool { return p.takes(name, word) }

@@ -54,12 +54,15 @@ func (a *App) Clean(ctx context.Context, c CleanOptions) (found []Leftover, err 
 	if err != nil {
 		return nil, err
 	}
-	found, unasked, err := a.leftovers(ctx, a.withUsed(Builtin(), runs), runs)
+	instances := a.withUsed(Builtin(), runs)
+	found, unasked, err := a.leftovers(ctx, instances, runs)
 	if unknown := a.unknownRun(ctx, c, ids(half), found); unknown != nil {
 		return nil, errors.Join(unknown, err)
 	}
 	if !c.DryRun {
-		err = errors.Join(err, removeLeftovers(ctx, found))
+		var removeErr error
+		found, removeErr = a.removeAll(ctx, found, instances, runs)
+		err = errors.Join(err, removeErr)
 	}
 	dead = slices.DeleteFunc(slices.Clone(dead), func(d *runDir) bool {
 		return !slices.Contains(runs, d.id) || slices.Contains(unasked, d.id)
@@ -242,6 +245,22 @@ func (a *App) askLeftovers(ctx context.Context, inst Instance, isDead func(run s
 		got.leftovers = append(got.leftovers, Leftover{Leftover: l, engine: c})
 	}
 	return got
+}
+
+// removeAll removes what was found of runs, and returns it. A process that was among it may have had an
+// engine make something after the engine was asked, as compose programs do. Then it asks once more.
+func (a *App) removeAll(
+	ctx context.Context, found []Leftover, instances []Instance, runs []string,
+) ([]Leftover, error) {
+	err := removeLeftovers(ctx, found)
+	if !slices.ContainsFunc(found, func(l Leftover) bool { return l.Kind == "process" && l.Removed }) {
+		return found, err
+	}
+	more, _, moreErr := a.leftoversOf(ctx, instances, runs)
+	more = slices.DeleteFunc(more, func(l Leftover) bool {
+		return slices.ContainsFunc(found, func(o Leftover) bool { return o.Leftover == l.Leftover })
+	})
+	return append(found, more...), errors.Join(err, moreErr, removeLeftovers(ctx, more))
 }
 
 // removeLeft removes what a run of this process left behind in its engines although each trial

@@ -164,8 +164,10 @@ func (a *App) takeOver(ctx context.Context, id string, engines []Instance) (*run
 		return nil, err
 	}
 	engines = append([]Instance{{Name: "native", Driver: "native"}}, engines...) // which load generators always use
-	found, _, err := a.leftovers(ctx, a.withUsed(engines, []string{id}), []string{id})
-	err = errors.Join(err, removeLeftovers(ctx, found))
+	engines = a.withUsed(engines, []string{id})
+	found, _, err := a.leftovers(ctx, engines, []string{id})
+	_, removeErr := a.removeAll(ctx, found, engines, []string{id})
+	err = errors.Join(err, removeErr)
 	switch {
 	case err != nil && dead:
 		return nil, errors.Join(err, dir.close()) // it stays for 'tare clean'

@@ -14,8 +14,10 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/foreign"
+	"github.com/tare-bench/tare/internal/foreign/hostsuite"
 	"github.com/tare-bench/tare/internal/foreign/pgbench"
 	"github.com/tare-bench/tare/internal/foreign/pgbenchtools"
+	"github.com/tare-bench/tare/internal/foreign/yabs"
 	"github.com/tare-bench/tare/internal/store/record"
 )
 
@@ -24,6 +26,8 @@ func Sources() []foreign.Source {
 	return []foreign.Source{
 		pgbench.Source(),
 		pgbenchtools.Source(),
+		hostsuite.Source(),
+		yabs.Source(),
 	}
 }
 

@@ -6,10 +6,13 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/experiment"
 	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/workload/build"
+	"github.com/tare-bench/tare/internal/workload/compose"
 	"github.com/tare-bench/tare/internal/workload/cpu"
 	"github.com/tare-bench/tare/internal/workload/density"
 	"github.com/tare-bench/tare/internal/workload/disk"
 	"github.com/tare-bench/tare/internal/workload/http"
+	"github.com/tare-bench/tare/internal/workload/idle"
 	"github.com/tare-bench/tare/internal/workload/lifecycle"
 	"github.com/tare-bench/tare/internal/workload/memory"
 	"github.com/tare-bench/tare/internal/workload/net"
@@ -23,8 +26,8 @@ import (
 func Workloads() []bench.Workload {
 	images := func(dir string) *image.Library { return image.NewLibrary(dir) }
 	return append(singleWorkloads(),
-		lifecycle.NewThroughput(), density.New(), http.New(images), pull.New(images), start.New(images),
-		postgres.New(images), surveyWorkload(), ofImages(images))
+		lifecycle.NewThroughput(), density.New(), http.New(images), pull.New(images), start.New(images), build.New(),
+		compose.New(), postgres.New(images), idle.New(), surveyWorkload(), ofImages(images), ofHost())
 }
 
 // singleWorkloads lists the workloads that ask one question each of one container, in the
@@ -51,6 +54,22 @@ func ImageWorkload() string { return ofImages(nil).Name() }
 // ofImages is the survey of what an image costs a service.
 func ofImages(images func(dir string) *image.Library) bench.Workload {
 	return survey.OfImages(pull.New(images), start.New(images), http.New(images))
+}
+
+// ofHost is the survey of what a whole host does for containers.
+func ofHost() bench.Workload {
+	network := net.NewThroughput(rand.Text())
+	return survey.OfHost(
+		survey.Part{Name: "idle", Workload: idle.New()},
+		survey.Part{Name: "start", Workload: lifecycle.New(), Prefix: "start"},
+		survey.Part{Name: "cpu", Workload: cpu.New()},
+		survey.Part{Name: "memory", Workload: memory.New()},
+		survey.Part{Name: "disk", Workload: disk.New()},
+		survey.Part{Name: network.Name(), Workload: network},
+		survey.Part{Name: "density", Workload: density.New(), Prefix: "density"},
+		survey.Part{Name: "build", Workload: build.New(), NoSpec: true},
+		survey.Part{Name: "compose", Workload: compose.New(), Prefix: "compose", NoSpec: true},
+	)
 }
 
 // knownNames is what an experiment is held to in this build of tare.

@@ -92,19 +92,20 @@ var allowed = map[string][]string{
 	},
 	"internal/engine/ocispec": {"internal/bench", "github.com/opencontainers/runtime-spec"},
 	"internal/engine/owned":   {},
+	"internal/engine/builder": {"internal/text/plain"},
 	"internal/engine/oci": {
 		"internal/engine/ocispec", "internal/engine/stdstream", "github.com/opencontainers/runtime-spec", "github.com/moby/sys",
 		"github.com/containerd/containerd",
 	},
 	"internal/engine/docker": {
-		"internal/engine/owned", "internal/engine/stdstream", "github.com/moby/moby", "github.com/containerd/errdefs",
+		"internal/engine/builder", "internal/engine/owned", "internal/engine/stdstream", "github.com/moby/moby", "github.com/containerd/errdefs",
 		"github.com/docker/go-connections",
 	},
 	"internal/engine/floor":  {"internal/engine/stdstream"},
 	"internal/engine/native": {"internal/engine/owned", "internal/engine/stdstream", "internal/image/pack"},
 	"internal/engine/remote": {"internal/engine/stdstream", "internal/remote"},
 	"internal/engine/podman": {
-		"internal/engine/owned", "internal/engine/ocispec", "internal/engine/stdstream",
+		"internal/engine/builder", "internal/engine/owned", "internal/engine/ocispec", "internal/engine/stdstream",
 		"github.com/opencontainers/runtime-spec",
 	},
 	"internal/engine/containerd": {
@@ -125,15 +126,19 @@ var allowed = map[string][]string{
 		"internal/text/plain", "internal/kernel/proc", "internal/kernel/cgroup", "internal/agent", "internal/load",
 		"internal/load/*", "internal/supervise",
 	},
-	"internal/workload/http": {"internal/image", "internal/kernel/netpath", "internal/supervise/capacity"},
-	"internal/workload/net":  {"internal/kernel/netpath"},
+	"internal/workload/compose": {"github.com/goccy/go-yaml"},
+	"internal/workload/http":    {"internal/image", "internal/kernel/netpath", "internal/supervise/capacity"},
+	"internal/workload/net":     {"internal/kernel/netpath"},
 	"internal/workload/postgres": {
 		"internal/image", "internal/kernel/netpath", "internal/supervise/capacity", "internal/foreign",
 		"internal/foreign/pgbench", "internal/kernel/userns",
 	},
-	"internal/workload/pull":         {"internal/image", "internal/image/registry", "internal/supervise/ready"},
-	"internal/workload/start":        {"internal/image", "internal/kernel/netpath", "internal/supervise/ready"},
-	"internal/workload/localtest":    {"internal/engine/native", "internal/engine/docker", "internal/engine/enginetest", "internal/image/imagetest"},
+	"internal/workload/pull":  {"internal/image", "internal/image/registry", "internal/supervise/ready"},
+	"internal/workload/start": {"internal/image", "internal/kernel/netpath", "internal/supervise/ready"},
+	"internal/workload/localtest": {
+		"internal/engine/native", "internal/engine/docker", "internal/engine/enginetest", "internal/image/imagetest",
+		"internal/kernel/readback", "golang.org/x/sys",
+	},
 	"internal/workload/workloadtest": {"internal/run", "internal/schedule", "internal/store/record"},
 	"internal/run":                   {"internal/kernel/affinity", "internal/bench", "internal/schedule", "golang.org/x/sys"},
 	"internal/store/record":          {"internal/bench", "internal/text/plain"},
@@ -194,7 +199,7 @@ func TestImports(t *testing.T) {
 func TestAdaptersDoNotKnowOneAnother(t *testing.T) {
 	shared := []string{ // what adapters are composed of, and no adapter itself
 		"internal/engine/owned", "internal/engine/datadir", "internal/engine/ocispec",
-		"internal/engine/stdstream", "internal/store/record",
+		"internal/engine/stdstream", "internal/engine/builder", "internal/store/record",
 	}
 	for pkg, files := range packages(t) {
 		for _, kind := range []string{"internal/engine/", "internal/workload/", "internal/store/"} {

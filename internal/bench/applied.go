@@ -33,8 +33,13 @@ type Applied struct {
 	Cgroup   string   `json:"cgroup,omitempty"` // version and driver, such as "v2 systemd"
 	// Shm is the size of /dev/shm in bytes; 0 = there is none, or it cannot be seen.
 	Shm int64 `json:"shm_bytes,omitempty"`
+	// Builder is what built an image, with all versions; empty where none was built.
+	Builder string `json:"builder,omitempty"`
 	// Process is what the first process has while its program runs; nil = not read.
 	Process *ProcessFacts `json:"process,omitempty"`
+	// Maker is the program that had the engine make it, with its version, such as "docker-compose
+	// 1.29.2"; empty = tare's own driver.
+	Maker string `json:"maker,omitempty"`
 }
 
 // ProcessFacts are what the kernel holds for a process.

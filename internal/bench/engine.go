@@ -220,6 +220,13 @@ type (
 		Pid(ctx context.Context, c Container) (int, error)
 	}
 
+	// A DiskReporter says what of this host's disks the engine uses.
+	DiskReporter interface {
+		// Disk changes nothing. The error wraps ErrUnsupported if the engine keeps what it
+		// has where tare does not see it.
+		Disk(ctx context.Context) (EngineDisk, error)
+	}
+
 	// An Addresser says how a client reaches a port of a running container.
 	Addresser interface {
 		// Address returns the address to which a client on this host connects for
@@ -308,6 +315,16 @@ type (
 	}
 )
 
+// EngineDisk is what an engine uses of the host's disks.
+type EngineDisk struct {
+	// Dirs are the directories of this host in which the engine keeps what it has: images,
+	// containers, volumes, its own state. None is below another.
+	Dirs []string
+	// Images are the bytes of all images by the engine's own account, with layers that several
+	// share counted once; negative = the engine does not tell.
+	Images int64
+}
+
 // A Sandbox holds the containers of a Sandboxer, such as a pod.
 type Sandbox interface {
 	ID() string
@@ -326,7 +343,7 @@ type Leftover struct {
 	Run    string `json:"run"`
 	Engine string `json:"engine"`
 	// Kind is "container", "sandbox", "image", "snapshot", "process", "mount", "cgroup",
-	// "directory", "data", "network", "volume" or "device".
+	// "directory", "data", "network", "volume", "device" or "cache".
 	Kind string `json:"kind"`
 	ID   string `json:"id"`
 }

@@ -186,20 +186,25 @@ type Run struct {
 
 // HostFacts describe the machine as far as it matters to a measurement.
 type HostFacts struct {
-	Hostname   string `json:"hostname"`
-	MachineID  string `json:"machine_id"` // hash of /etc/machine-id, or empty; tells hosts apart, identifies none
-	BootID     string `json:"boot_id"`
-	OS         string `json:"os"`     // pretty name, such as "Debian GNU/Linux 12 (bookworm)"
-	Kernel     string `json:"kernel"` // release, such as "6.18.44"
-	Arch       string `json:"arch"`   // GOARCH
-	CPU        string `json:"cpu"`    // model name
-	CPUs       int    `json:"cpus"`   // the number that tare may use
-	Memory     int64  `json:"memory_bytes"`
-	Cgroup     string `json:"cgroup"`                   // "v1", "v2" or "hybrid"
-	Virtual    string `json:"virtualization,omitempty"` // such as "kvm"; empty on bare metal or if unknown
-	Governor   string `json:"governor,omitempty"`       // of CPU frequency; empty if there is none
-	Clock      string `json:"clocksource,omitempty"`
-	Privileged bool   `json:"privileged"` // tare ran as root
+	Hostname  string `json:"hostname"`
+	MachineID string `json:"machine_id"` // hash of /etc/machine-id, or empty; tells hosts apart, identifies none
+	BootID    string `json:"boot_id"`
+	OS        string `json:"os"`     // pretty name, such as "Debian GNU/Linux 12 (bookworm)"
+	Kernel    string `json:"kernel"` // release, such as "6.18.44"
+	Arch      string `json:"arch"`   // GOARCH
+	CPU       string `json:"cpu"`    // model name
+	CPUs      int    `json:"cpus"`   // the number that tare may use
+	Memory    int64  `json:"memory_bytes"`
+	Cgroup    string `json:"cgroup"`                   // "v1", "v2" or "hybrid"
+	Virtual   string `json:"virtualization,omitempty"` // such as "kvm"; empty on bare metal or if unknown
+	Governor  string `json:"governor,omitempty"`       // of CPU frequency; empty if there is none
+	Clock     string `json:"clocksource,omitempty"`
+	// Disks are the disks with size, kind and I/O scheduler, such as "vda 40 GiB SSD none".
+	Disks string `json:"disks,omitempty"`
+	// Mitigations are the weaknesses of the CPUs that concern it, and what the kernel does about each.
+	Mitigations string `json:"mitigations,omitempty"`
+	Security    string `json:"security,omitempty"` // the kernel's security modules, separated by commas
+	Privileged  bool   `json:"privileged"`         // tare ran as root
 }
 
 // A Warning tells the reader of a result what limits it, and what to do about it. It

@@ -43,6 +43,9 @@ type Spec struct {
 	Shm         int64    `json:"shm_bytes,omitempty"`   // size of /dev/shm; 0 = the engine's default
 	Limits      Limits   `json:"limits,omitzero"`
 	Security    Security `json:"security,omitzero"`
+	// Member makes it a container of a project, on the project's network: see Projecter. It goes with
+	// network bridge; nil = none. A workload sets it in its trials, and no plan has it.
+	Member *Membership `json:"-"`
 }
 
 // A Mount is a file system made visible inside.

@@ -160,6 +160,9 @@ type Task struct {
 	// Turns are those that the cell takes with the others of its block; nil = each trial has the
 	// machine to itself. They are the same in all trials.
 	Turns Turns
+	// PartBegins tells whoever watches the run which part of the trial begins. It is called
+	// while nothing is timed; nil = nobody watches.
+	PartBegins func(part string)
 	// EarlierValue returns the last value of a metric in this cell before the run was
 	// resumed; false if there is none. Earlier may be nil.
 	EarlierValue func(metric string) (value float64, ok bool)

@@ -36,6 +36,30 @@ func TestBuiltinExperiments(t *testing.T) {
 		{[]string{"population", "--factor", "population=3"}, []string{"first_instruction"}, nil, nil},
 		{[]string{"density", "--count", "3", "--param", "idle=200ms"}, []string{"memory", "memory.inside", "containers", "start.last"}, nil, nil},
 		{
+			[]string{"idle", "--param", "time=200ms", "--param", "calm=0s"},
+			[]string{"idle.memory", "idle.processes", "idle.wakeups", "idle.cpu"},
+			nil, nil,
+		},
+		{
+			[]string{
+				"host", "--param", "idle.time=200ms", "--param", "idle.calm=0s", "--param", "cpu.time=20ms", "--param", "memory.time=20ms",
+				"--param", "disk.time=20ms", "--param", "disk.size=4MiB", "--param", "net-throughput.time=50ms",
+				"--param", "density.count=2", "--param", "density.idle=100ms", "--param", "build.files=2", "--param", "build.size=64KiB",
+				"--param", "compose.services=2", "--param", "compose.tool=bare",
+			},
+			[]string{
+				"idle.memory", "idle.memory.engine", "idle.disk.engine", "start.total", "cpu.single", "cpu.all", "memory.copy",
+				"disk.randwrite.iops", "throughput.rate", "density.memory", "density.start.each", "build.total", "build.rebuild",
+				"compose.up", "compose.down",
+			},
+			nil, usable(t, "docker", "podman"),
+		},
+		{
+			[]string{"build", "--param", "files=4", "--size", "1MiB", "--param", "steps=2"},
+			[]string{"build.total", "build.rebuild", "build.run", "build.size"},
+			nil, usable(t, "docker", "podman"),
+		},
+		{
 			[]string{
 				"postgres", "--washout", "30ms", "--param", "scale=1", "--param", "clients=2", "--param",
 				"time=100ms", "--param", "write_time=100ms", "--param", "warmup=10ms", "--param", "parts=" + strings.Join(parts, ","),

@@ -18,7 +18,7 @@ import (
 // What stands for metrics that are not of one workload: those of the machine, and those of
 // the processes inside, which many workloads have.
 const (
-	machineName = "host"
+	machineName = "machine"
 	insideName  = "inside"
 )
 
@@ -35,7 +35,7 @@ func (a *invocation) metricsCommand() *cobra.Command {
 		Short: "List the metrics of workloads with their units and meanings",
 		Long: `Metrics lists everything that a workload measures: the name of each metric, its
 unit, which direction is better, and from which event to which event it is
-measured. An experiment stands for its workload, "host" for what every run
+measured. An experiment stands for its workload, "machine" for what every run
 records about the machine, and "inside" for what many workloads count for the
 processes in the container. Without an argument it lists all of them.
 

@@ -371,7 +371,7 @@ func isZombie(dir string) bool {
 // there is nothing.
 func (p *testEnv) objects(t *testing.T, ids []string) (found []string) {
 	t.Helper()
-	for _, list := range []string{"/containers/json?all=1", "/images/json", "/volumes"} {
+	for _, list := range []string{"/containers/json?all=1", "/images/json", "/volumes", "/networks"} {
 		text, ok := ask(t, p.docker, list)
 		for _, id := range ids {
 			if ok && strings.Contains(text, id) {

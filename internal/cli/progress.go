@@ -19,8 +19,8 @@ const (
 	maxShownFailures = 5                // failed trials told about as they happen
 )
 
-// progress shows people on stderr how far a run is. It is told between trials
-// only, so it never writes while something is timed.
+// progress shows people on stderr how far a run is. It is told between trials and between long parts
+// of one, so it never writes while something is timed.
 type progress struct {
 	out   io.Writer
 	now   func() time.Time
@@ -39,6 +39,7 @@ type progress struct {
 	prepares      time.Time // since when a fixture is being made; zero while none is
 	block         int
 	cell          string
+	part          string       // of the trial that takes long; empty where none is told
 	shown         bool         // a bar is on the screen
 	skipped       map[int]bool // cells whose trials are, and that it was said
 	preview       *preview     // what is known so far; nil where there is no terminal
@@ -70,10 +71,13 @@ func (p *progress) observe(e run.Event) {
 		p.show(fmt.Sprintf("preparing %s (%d of %d)", analysis.CellName(&p.plan.Cells[e.Cell]), e.Cell+1, len(p.plan.Cells)))
 	case run.TrialBegan:
 		p.measure()
-		p.block, p.cell = e.Trial.Block, p.plan.Cells[e.Trial.Cell].Name
+		p.block, p.cell, p.part = e.Trial.Block, p.plan.Cells[e.Trial.Cell].Name, ""
+		p.showTrial()
+	case run.PartBegan:
+		p.part = e.Part
 		p.showTrial()
 	case run.TurnsTaken:
-		p.cell = "taking turns"
+		p.cell, p.part = "taking turns", ""
 		p.showTrial()
 	case run.TrialEnded:
 		p.measure() // it may have been skipped
@@ -131,7 +135,7 @@ func (p *progress) showTrial() {
 		return
 	}
 	_, left := p.remaining()
-	p.show(p.position() + ", " + left)
+	p.show(p.position() + strings.TrimSuffix(", "+p.part, ", ") + ", " + left)
 }
 
 // show puts a line on the terminal, or prints one every heartbeat if there is no terminal.
@@ -185,7 +189,7 @@ func (p *progress) line() string {
 	full := int(fraction * barWidth)
 	return fmt.Sprintf("%s%s %3.0f %%  %s  %s  %s",
 		strings.Repeat("█", full), strings.Repeat("░", barWidth-full), 100*fraction,
-		p.position(), left, p.cell)
+		p.position(), left, strings.TrimSuffix(p.cell+": "+p.part, ": "))
 }
 
 func (p *progress) position() string {

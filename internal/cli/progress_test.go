@@ -46,6 +46,15 @@ func TestProgress(t *testing.T) {
 		clock = clock.Add(heartbeat)
 		p.observe(run.TrialBegan{Trial: bench.Trial{Block: 0, Cell: 1}})
 		result("≤ 30s left")
+		p.observe(run.PartBegan{Cell: 1, Part: "cpu, memory"})
+		if tty {
+			result("≤ 30s left  doc\\x1bker: cpu, memory")
+		} else {
+			result("") // until the next heartbeat
+			clock = clock.Add(heartbeat)
+			p.observe(run.PartBegan{Cell: 1, Part: "disk"})
+			result("block 1, disk, finishing the current block")
+		}
 		p.observe(run.Ended{})
 	}
 }

@@ -186,10 +186,17 @@ func (f *File) Begins(n int) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = r.Close() }() // it was only read
-	b := make([]byte, n)
-	got, err := io.ReadFull(r, b)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = nil
+	return io.ReadAll(io.LimitReader(r, int64(n)))
+}
+
+// MaxWhole is how much of a file is read at most where it is read as a whole, in bytes.
+const MaxWhole = 16 << 20
+
+// Whole returns all bytes of a file. A file of more than MaxWhole is refused.
+func (f *File) Whole() ([]byte, error) {
+	b, err := f.Begins(MaxWhole + 1)
+	if err == nil && len(b) > MaxWhole {
+		return nil, Errorf(f.Name, 0, "give the file of results alone", "the file has more than %d MiB", MaxWhole>>20)
 	}
-	return b[:got], err
+	return b, err
 }

@@ -49,6 +49,9 @@ func (d *Document) find(ended bool) {
 			for j := range c.Rows {
 				r := &c.Rows[j]
 				f := m.finding(c.baseRow(), r, in)
+				if len(c.Rows) == 1 && f.Kind == IsBaseline { // nothing is compared with it
+					f.Text += r.interval(in)
+				}
 				if r.Finding = &f; r.Effect == nil {
 					continue
 				}
@@ -58,6 +61,15 @@ func (d *Document) find(ended bool) {
 			}
 		}
 	}
+}
+
+// interval is the interval of the median behind it; empty where there is none.
+func (r *Row) interval(in scale) string {
+	if r.Median == nil || r.Low == nil || r.High == nil {
+		return ""
+	}
+	s := in.of(*r.Median)
+	return " (" + s.Number(*r.Low) + "–" + s.Number(*r.High) + ")"
 }
 
 // finding says what is known of a row.

@@ -25,12 +25,10 @@ func hostParts(h *bench.HostFacts) []string {
 		}
 	}
 	add(h.Hostname != "", plain.Line(h.Hostname))
-	switch {
-	case h.Kernel != "":
-		parts = append(parts, plain.Line(system+", Linux "+h.Kernel))
-	case system != "":
-		parts = append(parts, plain.Line(system))
+	if h.Kernel != "" {
+		system = strings.TrimPrefix(system+", Linux "+h.Kernel, ", ")
 	}
+	add(system != "", plain.Line(system))
 	add(h.CPUs > 0, fmt.Sprintf("%d × %s", h.CPUs, plain.Line(strings.TrimSpace(model))))
 	add(h.CPUs == 0 && model != "", plain.Line(strings.TrimSpace(model)))
 	add(h.Memory > 0, unit.Format(float64(h.Memory), unit.Bytes))
@@ -66,8 +64,8 @@ func programs(cells []bench.Cell) []string {
 	for _, option := range slices.Sorted(maps.Keys(cells[0].Params)) {
 		name := cells[0].Params[option]
 		part, isTool := strings.CutSuffix(option, "tool")
-		if !isTool || name == "" || part != "" && !strings.HasSuffix(part, ".") {
-			continue
+		if !isTool || name == "" || part != "" && !strings.HasSuffix(part, ".") || part == name+"." {
+			continue // a part that is called like its program needs no second name
 		}
 		if !slices.ContainsFunc(cells, func(c bench.Cell) bool { return c.Params[option] != name }) {
 			names = append(names, strings.TrimSpace(strings.TrimSuffix(part, ".")+" "+name))

@@ -35,8 +35,15 @@ func screenTitle(run *Run, cells []bench.Cell) string {
 	if run.Host.Hostname != "" { // it can be unknown of what another program measured
 		s += " on " + plain.Line(run.Host.Hostname)
 	}
+	var machine []string
+	if run.Host.CPUs > 0 {
+		machine = append(machine, unit.FormatCount(run.Host.CPUs, "CPU"))
+	}
 	if run.Host.Kernel != "" {
-		s += fmt.Sprintf(" (%s, Linux %s)", unit.FormatCount(run.Host.CPUs, "CPU"), plain.Line(run.Host.Kernel))
+		machine = append(machine, "Linux "+plain.Line(run.Host.Kernel))
+	}
+	if len(machine) > 0 {
+		s += " (" + strings.Join(machine, ", ") + ")"
 	}
 	var baselines []string
 	compared := false

@@ -1,6 +1,6 @@
 // Package run executes the trials of a schedule. It owns the clock, the time
 // limits, warm-up, washout and clean-up, and makes exactly one sample for each
-// trial that began. It stores samples and reports progress between trials, never
+// trial that began. It stores samples between trials and reports progress, never
 // while something is timed.
 package run
 
@@ -54,7 +54,7 @@ type Options struct {
 	// Interrupt, once closed, ends the run after the current trial. Ending the
 	// context as well ends that trial too. It may be nil.
 	Interrupt <-chan struct{}
-	// Observe receives events, between trials only; may be nil.
+	// Observe receives events, between trials and between long parts of one; may be nil.
 	Observe func(Event)
 	// Command runs the argv of a hook; nil refuses such hooks.
 	Command func(ctx context.Context, argv []string) error
@@ -90,6 +90,11 @@ type (
 	SetUpBegan struct{ Cell int }
 	// TrialBegan comes before each trial that is not skipped.
 	TrialBegan struct{ Trial bench.Trial }
+	// PartBegan comes within a trial, between parts that take long, when nothing is timed.
+	PartBegan struct {
+		Cell int
+		Part string // its name, or several
+	}
 	// TurnsTaken comes between turns, about once a second: while cells take turns their trials end together.
 	TurnsTaken struct{ Block int }
 	// TrialEnded comes after each sample was stored.
@@ -101,6 +106,7 @@ type (
 func (Began) event()      {}
 func (SetUpBegan) event() {}
 func (TrialBegan) event() {}
+func (PartBegan) event()  {}
 func (TurnsTaken) event() {}
 func (TrialEnded) event() {}
 func (Ended) event()      {}

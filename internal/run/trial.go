@@ -231,6 +231,7 @@ func (r *runner) task(cell int) bench.Task {
 	t := bench.Task{
 		Engine: r.watch.engine(r.Engines[c.Engine]), Spec: c.Spec, Params: params, Client: r.Client,
 		Run: r.Header.ID, Dir: r.Dir, Cell: cell, Common: r.common, OpTime: r.plan.OpTime, Condition: c.Condition,
+		PartBegins:   func(part string) { r.observe(PartBegan{cell, part}) },
 		EarlierValue: func(metric string) (float64, bool) { return r.earlier(cell, metric) },
 	}
 	if own := r.turns[cell]; own != nil { // not a nil pointer in an interface

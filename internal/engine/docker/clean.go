@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/moby/moby/client"
 
@@ -14,39 +15,57 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/netdev"
 )
 
-// Leftovers lists the containers, networks and volumes with the label of a dead run, the interfaces
-// that its networks use, the images under its name, and the directories of its data.
+// Leftovers lists the containers, networks and volumes with the label of a dead run or of a compose
+// project of it, the interfaces that its networks use, the images under its name, what its builds have
+// made, and the directories of its data.
 func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
 	if err := e.reach(ctx); err != nil {
 		return nil, err
 	}
-	ours := client.Filters{}.Add("label", owned.Label)
-	containers, err1 := e.client.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: ours})
-	networks, err2 := e.client.NetworkList(ctx, client.NetworkListOptions{Filters: ours})
-	volumes, err3 := e.client.VolumeList(ctx, client.VolumeListOptions{Filters: ours})
-	images, err4 := e.client.ImageList(ctx, client.ImageListOptions{})
-	if err := cmp.Or(e.failed("list containers", err1), e.failed("list networks", err2), e.failed("list volumes", err3),
-		e.failed("list images", err4)); err != nil {
-		return nil, err
-	}
 	left := owned.Leftovers{Engine: e.cfg.Name, IsDead: dead}
-	for _, c := range containers.Items {
-		left.Add(c.Labels[owned.Label], owned.KindContainer, c.ID)
+	for _, mark := range owned.Marks() {
+		if err := e.listLabelled(ctx, mark, left.Add); err != nil {
+			return nil, err
+		}
 	}
-	for _, n := range networks.Items {
-		left.Add(n.Labels[owned.Label], owned.KindNetwork, n.ID)
-	}
-	for _, v := range volumes.Items {
-		left.Add(v.Labels[owned.Label], owned.KindVolume, v.Name)
+	images, err := e.client.ImageList(ctx, client.ImageListOptions{})
+	if err != nil {
+		return nil, e.failed("list images", err)
 	}
 	for _, image := range images.Items {
 		for _, tag := range image.RepoTags {
 			left.Add(owned.RunOf(tag), owned.KindImage, tag)
 		}
 	}
+	if err := e.buildLeftovers(ctx, &left); err != nil {
+		return nil, err
+	}
 	devices, err := netdev.Leftovers(driver, e.cfg.Name, dead) // the interfaces of these networks
 	data, dataErr := e.data.Leftovers(dead)
 	return slices.Concat(left.Found, devices, data), errors.Join(err, dataErr)
+}
+
+// listLabelled lists the containers, networks and volumes with a label, such as "tare.run" or
+// "tare.run=ID", in the order in which they can be removed.
+func (e *Engine) listLabelled(ctx context.Context, label string, add func(run, kind, id string)) error {
+	with := client.Filters{}.Add("label", label)
+	containers, err1 := e.client.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: with})
+	networks, err2 := e.client.NetworkList(ctx, client.NetworkListOptions{Filters: with})
+	volumes, err3 := e.client.VolumeList(ctx, client.VolumeListOptions{Filters: with})
+	err := cmp.Or(e.failed("list containers", err1), e.failed("list networks", err2), e.failed("list volumes", err3))
+	if err != nil {
+		return err
+	}
+	for _, c := range containers.Items {
+		add(owned.RunOfLabels(c.Labels), owned.KindContainer, c.ID)
+	}
+	for _, n := range networks.Items {
+		add(owned.RunOfLabels(n.Labels), owned.KindNetwork, n.ID)
+	}
+	for _, v := range volumes.Items {
+		add(owned.RunOfLabels(v.Labels), owned.KindVolume, v.Name)
+	}
+	return nil
 }
 
 // RemoveLeftover removes an object that Leftovers listed, if it still belongs to that run.
@@ -58,6 +77,12 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	case l.Engine != e.cfg.Name || bench.ValidRunID(l.Run) != nil:
 	case l.Kind == owned.KindImage && owned.RunOf(l.ID) == l.Run:
 		return e.removeImage(ctx, l.ID)
+	case l.Kind == owned.KindImage && strings.HasPrefix(l.ID, "sha256:"): // of a build, with all others of it
+		_, err := e.removeBuilt(ctx, func(label string) bool { return bench.MarkedBy(label) == l.Run })
+		return err
+	case l.Kind == owned.KindCache:
+		_, err := e.removeRecords(ctx, func(text string) bool { return bench.MarkedBy(text) == l.Run })
+		return err
 	case l.Kind == owned.KindContainer:
 		return e.removeOf(ctx, l.Run, l.ID)
 	case l.Kind == owned.KindNetwork:

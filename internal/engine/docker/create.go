@@ -120,6 +120,9 @@ func (c *dockerContainer) make(ctx context.Context, info *system.Info) error {
 	if err == nil {
 		options.HostConfig.NetworkMode, err = c.engine.modeOf(ctx, c.spec)
 	}
+	if err == nil {
+		err = c.join(&options)
+	}
 	if err != nil {
 		return err
 	}

@@ -58,18 +58,22 @@ type Engine struct {
 	mu      sync.Mutex
 	info    *system.Info    // nil until the first call
 	volumes map[string]bool // names of volumes that outlive their containers
+
+	buildTools map[string]buildTool // by what was asked for
+	buildCut   atomic.Bool          // the last build did not end by itself
 }
 
 // New returns an engine. It touches nothing until the engine is used.
 func New(cfg Config) *Engine {
 	run := owned.Run{ID: cfg.Run, Engine: cfg.Name}
 	e := &Engine{
-		cfg:     cfg,
-		run:     run,
-		prefix:  "tare-" + run.Prefix(),
-		data:    datadir.New(cfg.Run, cfg.Name, cfg.Dir),
-		volumes: map[string]bool{},
-		images:  owned.Loader{Run: run, Library: cfg.Images, Fetch: "docker pull"},
+		cfg:        cfg,
+		run:        run,
+		prefix:     "tare-" + run.Prefix(),
+		data:       datadir.New(cfg.Run, cfg.Name, cfg.Dir),
+		volumes:    map[string]bool{},
+		buildTools: map[string]buildTool{},
+		images:     owned.Loader{Run: run, Library: cfg.Images, Fetch: "docker pull"},
 	}
 	options := []client.Opt{client.FromEnv, client.WithUserAgent("tare")}
 	host, err := cfg.Host, error(nil)

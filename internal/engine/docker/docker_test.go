@@ -21,6 +21,8 @@ var (
 	_ bench.Cleaner         = (*docker.Engine)(nil)
 	_ bench.Verifier        = (*docker.Engine)(nil)
 	_ bench.ImageLoader     = (*docker.Engine)(nil)
+	_ bench.Projecter       = (*docker.Engine)(nil)
+	_ bench.Composable      = (*docker.Engine)(nil)
 )
 
 func TestConformance(t *testing.T) {

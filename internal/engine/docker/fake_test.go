@@ -174,23 +174,29 @@ func TestCreateThatIsLate(t *testing.T) { apitest.LateCreate(t, open) }
 func TestLeftoversOfOthers(t *testing.T) {
 	e, s := open(t, apitest.Answers{
 		"GET /containers/json": apitest.Reply(200,
-			`[{"Id":"c1","Labels":{"tare.run":"dead"}},{"Id":"c2","Labels":{"tare.run":"../x"}},{"Id":"c3","Labels":{"tare.run":"alive"}}]`),
+			`[{"Id":"c1","Labels":{"tare.run":"dead"}},{"Id":"c2","Labels":{"tare.run":"../x"}},`+
+				`{"Id":"c3","Labels":{"tare.run":"alive"}},`+
+				`{"Id":"c4","Labels":{"com.docker.compose.project":"tare-dead-0f"}},`+
+				`{"Id":"c5","Labels":{"com.docker.compose.project":"shop"}},`+
+				`{"Id":"c6","Labels":{"com.docker.compose.project":"tare-alive-0f"}}]`),
 		"GET /images/json": apitest.Reply(200,
 			`[{"Id":"i","RepoTags":["tare.local/dead/docker/agent:latest","tare.local:latest","debian:12"]}]`),
 		"GET /networks": apitest.Reply(200,
 			`[{"Id":"n1","Labels":{"tare.run":"dead"}},{"Id":"n2","Labels":{"tare.run":"alive"}},{"Id":"n3"}]`),
 		"GET /containers/c1/json": apitest.Reply(200, `{"Id":"c1","Config":{"Labels":{"tare.run":"another"}}}`),
-		"GET /networks/n1":        apitest.Reply(200, `{"Id":"n1","Labels":{"tare.run":"another"}}`),
+		"GET /containers/c4/json": apitest.Reply(200,
+			`{"Id":"c4","Config":{"Labels":{"com.docker.compose.project":"shop"}}}`),
+		"GET /networks/n1": apitest.Reply(200, `{"Id":"n1","Labels":{"tare.run":"another"}}`),
 		"GET /volumes": apitest.Reply(200,
 			`{"Volumes":[{"Name":"v1","Labels":{"tare.run":"dead"}},{"Name":"v2"},{"Name":"v3","Labels":{"tare.run":"alive"}}]}`),
 		"GET /volumes/v1": apitest.Reply(200, `{"Name":"v1","Labels":{"tare.run":"another"}}`),
 	})
 	left, err := e.Leftovers(t.Context(), func(run string) bool { return run == "dead" || run == "../x" })
-	if err != nil || len(left) != 4 || left[0].ID != "c1" || left[1].ID != "n1" || left[2].ID != "v1" ||
-		left[3].ID != "tare.local/dead/docker/agent:latest" {
-		t.Fatalf("Leftovers = %v, %v; want c1, n1, v1 and the image", left, err)
+	if err != nil || len(left) != 5 || left[0].ID != "c1" || left[1].ID != "c4" || left[2].ID != "n1" || left[3].ID != "v1" ||
+		left[4].ID != "tare.local/dead/docker/agent:latest" {
+		t.Fatalf("Leftovers = %v, %v; want c1, c4, n1, v1 and the image", left, err)
 	}
-	left[3].ID = "debian:12"
+	left[4].ID = "debian:12"
 	for _, l := range left {
 		if err := e.RemoveLeftover(t.Context(), l); err == nil {
 			t.Errorf("the %s %s is removed, which another run has or which is not tare's", l.Kind, l.ID)

@@ -211,6 +211,7 @@ func settingTests() []test {
 		{"find image", having(findsImage), true},
 		{"save image", having(savesImage), true},
 		{"pull and evict", having(pulls), true},
+		{"projects", having(projects), true},
 		{"cgroup", having(cgroupPath), true},
 	}
 }
@@ -225,6 +226,7 @@ func operationTests() []test {
 		{"checkpoint and restore", having(checkpoints), true},
 		{"sandbox", having(sandboxes), true},
 		{"daemons and first process", having(reportsProcesses), false},
+		{"disk in use", having(reportsDisk), true},
 
 		{"concurrent containers", concurrent, false},
 		{"remove in every state", removeInEveryState, false},

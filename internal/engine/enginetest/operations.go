@@ -247,3 +247,28 @@ func reportsProcesses(t *testing.T, s *suite, e bench.ProcessReporter) {
 		}
 	}
 }
+
+// The directories that the engine names are the host's, and none is below another.
+func reportsDisk(t *testing.T, s *suite, e bench.DiskReporter) {
+	noError(t, s.engine.Prepare(t.Context(), s.spec("exit", "0")))
+	disk, err := e.Disk(t.Context())
+	if err != nil {
+		t.Fatalf("Disk: %v", err)
+	}
+	if len(disk.Dirs) == 0 || disk.Images == 0 {
+		t.Errorf("Disk = %+v, though there is an image", disk)
+	}
+	for i, dir := range disk.Dirs {
+		if !filepath.IsAbs(dir) {
+			t.Errorf("%s is no absolute path", dir)
+		}
+		if info, err := os.Stat(dir); i == 0 && (err != nil || !info.IsDir()) {
+			t.Errorf("%s is no directory: %v", dir, err)
+		}
+		for _, other := range disk.Dirs {
+			if dir != other && strings.HasPrefix(dir+"/", other+"/") {
+				t.Errorf("%s is below %s", dir, other)
+			}
+		}
+	}
+}

@@ -56,7 +56,7 @@ func (r Run) Create(
 	return id, nil
 }
 
-// RemoveLeft removes an object, such as "container ID", if it still carries the label of that run. It
+// RemoveLeft removes an object, such as "container ID", if its labels still name that run. It
 // is not an error if the engine says that there is no such object.
 func (r Run) RemoveLeft(
 	run, object string, labels func() (map[string]string, error), isGone func(error) bool, remove func() error,
@@ -66,7 +66,7 @@ func (r Run) RemoveLeft(
 		return nil
 	case err != nil:
 		return r.CallError("inspect "+object, err)
-	case found[Label] != run:
+	case RunOfLabels(found) != run:
 		return fmt.Errorf("%s: %s is not of run %s", r.Engine, object, run)
 	}
 	return remove()

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,7 +23,7 @@ import (
 )
 
 // Label is on every object; its value is the run's ID.
-const Label = "tare.run"
+const Label = bench.RunLabel
 
 // repository begins the names of all images that tare loads. No registry can have that name, so an
 // engine never tries to fetch them.
@@ -73,12 +74,41 @@ func RunOf(name string) string {
 	return run
 }
 
+// RunOfLabels is the ID of the run that has made an object, from the object's labels, or that had
+// compose make it; empty if no run has.
+func RunOfLabels(labels map[string]string) string {
+	if run := labels[Label]; run != "" {
+		return run
+	}
+	return bench.ProjectRun(labels[bench.ProjectLabel])
+}
+
+// CheckProject refuses a project that is not of the run.
+func (r Run) CheckProject(project string) error {
+	if bench.ProjectRun(project) != r.ID {
+		return fmt.Errorf("%s: %.80q is not a project of run %s", r.Engine, project, r.ID)
+	}
+	return nil
+}
+
+// ProjectLabels are the labels of the network of a project or, with a service, of a container in it.
+func (r Run) ProjectLabels(project, service string) map[string]string {
+	labels := map[string]string{Label: r.ID, bench.ProjectLabel: project}
+	if service != "" {
+		labels[bench.ServiceLabel] = service
+	}
+	return labels
+}
+
+// Marks are the labels of which at least one is on every object of a run that can have labels.
+func Marks() []string { return []string{Label, bench.ProjectLabel} }
+
 // CheckLabels is an error that wraps bench.ErrMismatch if these are not the labels of an object of
 // the run. What an engine names in its answer need not be what it made.
 func (r Run) CheckLabels(labels map[string]string) error {
-	if run := labels[Label]; run != r.ID {
+	if RunOfLabels(labels) != r.ID {
 		return fmt.Errorf("%w: the engine's answer to create named a container that this run did not make (its label %s "+
-			"is %.80q)", bench.ErrMismatch, Label, run)
+			"is %.80q)", bench.ErrMismatch, Label, labels[Label])
 	}
 	return nil
 }
@@ -139,6 +169,7 @@ const (
 	KindImage     = "image"
 	KindNetwork   = "network"
 	KindVolume    = "volume"
+	KindCache     = "cache"     // of a builder: one record
 	KindGroup     = "cgroup"    // of the run
 	KindProcess   = "process"   // that the run started
 	KindDirectory = "directory" // of such a process
@@ -151,10 +182,12 @@ type Leftovers struct {
 	Found  []bench.Leftover
 }
 
-// Add adds an object if its run is dead. It ignores runs without a valid ID, which are not tare's.
+// Add adds an object, once, if its run is dead. It ignores runs without a valid ID, which are not
+// tare's.
 func (l *Leftovers) Add(run, kind, id string) {
-	if bench.ValidRunID(run) == nil && l.IsDead(run) {
-		l.Found = append(l.Found, bench.Leftover{Run: run, Engine: l.Engine, Kind: kind, ID: id})
+	left := bench.Leftover{Run: run, Engine: l.Engine, Kind: kind, ID: id}
+	if bench.ValidRunID(run) == nil && l.IsDead(run) && !slices.Contains(l.Found, left) {
+		l.Found = append(l.Found, left)
 	}
 }
 

@@ -3,6 +3,7 @@ package podman
 import (
 	"context"
 	"errors"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,9 +16,10 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// Leftovers lists what dead runs left: the containers and networks with their labels (a container's
-// volumes are removed with it), the images under their names, the interfaces that their networks
-// use, their services with directories, and the directories of their data.
+// Leftovers lists what dead runs left: the containers, networks and volumes with their labels or with
+// those of their compose projects (a container's own volumes are removed with it), the images under
+// their names, what their builds have made, the interfaces that their networks use, their services with
+// directories, and the directories of their data.
 func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
 	left := &owned.Leftovers{Engine: e.cfg.Name, IsDead: dead}
 	if err := e.withClient(ctx, func(c *client) error { return c.list(ctx, left.Add) }); err != nil {
@@ -37,19 +39,10 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 
 // list lists the objects of all runs that Podman knows.
 func (c *client) list(ctx context.Context, add func(run, kind, id string)) error {
-	var containers []struct {
-		ID     string `json:"Id"`
-		Labels map[string]string
-	}
-	if err := c.get(ctx, "/containers/json?all=true&filters=%7B%22label%22%3A%5B%22"+owned.Label+"%22%5D%7D",
-		&containers); err != nil {
-		return c.failed("list containers", err)
-	}
-	for _, found := range containers {
-		add(found.Labels[owned.Label], owned.KindContainer, found.ID)
-	}
-	if err := c.listNetworks(ctx, add); err != nil {
-		return err
+	for _, mark := range owned.Marks() {
+		if err := c.listLabelled(ctx, mark, add); err != nil {
+			return err
+		}
 	}
 	var images []imageInspection
 	if err := c.get(ctx, "/images/json", &images); err != nil {
@@ -59,6 +52,63 @@ func (c *client) list(ctx context.Context, add func(run, kind, id string)) error
 		for _, tag := range image.RepoTags {
 			add(owned.RunOf(tag), owned.KindImage, tag)
 		}
+	}
+	return c.listBuilds(ctx, add)
+}
+
+// listBuilds lists what builds of all runs have left.
+func (c *client) listBuilds(ctx context.Context, add func(run, kind, id string)) error {
+	working, err := c.workingContainers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, w := range working {
+		add(w.run, owned.KindContainer, w.ID)
+	}
+	images, err := c.builtImages(ctx)
+	if err != nil {
+		return err
+	}
+	for _, i := range images {
+		add(bench.MarkedBy(i.Labels[bench.BuildLabel]), owned.KindImage, i.ID)
+	}
+	return nil
+}
+
+// A listed is the part of Podman's answer about one of many containers that tare uses.
+type listed struct {
+	ID     string `json:"Id"`
+	Labels map[string]string
+}
+
+// containersWith lists the containers with a label, such as "tare.run" or "tare.run=ID".
+func (c *client) containersWith(ctx context.Context, label string) (found []listed, err error) {
+	err = c.get(ctx, "/containers/json?all=true&filters="+withLabel(label), &found)
+	return found, c.failed("list containers", err)
+}
+
+// listLabelled lists the containers, networks and volumes with a label, in the order in which they can
+// be removed.
+func (c *client) listLabelled(ctx context.Context, label string, add func(run, kind, id string)) error {
+	containers, err := c.containersWith(ctx, label)
+	if err != nil {
+		return err
+	}
+	for _, found := range containers {
+		add(owned.RunOfLabels(found.Labels), owned.KindContainer, found.ID)
+	}
+	if err := c.listNetworks(ctx, label, add); err != nil {
+		return err
+	}
+	var volumes []struct {
+		Name   string
+		Labels map[string]string
+	}
+	if err := c.get(ctx, "/volumes/json?filters="+withLabel(label), &volumes); err != nil {
+		return c.failed("list volumes", err)
+	}
+	for _, v := range volumes {
+		add(owned.RunOfLabels(v.Labels), owned.KindVolume, v.Name)
 	}
 	return nil
 }
@@ -76,20 +126,27 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 		return os.RemoveAll(l.ID)
 	case ours && l.Kind == netdev.Kind:
 		return netdev.RemoveLeftover(driver, l)
-	case ours && l.Kind == owned.KindImage && owned.RunOf(l.ID) == l.Run:
-	case ours && l.Kind == owned.KindContainer, ours && l.Kind == owned.KindNetwork:
+	case ours && l.Kind == owned.KindImage && (owned.RunOf(l.ID) == l.Run || isImageID(l.ID)):
+	case ours && slices.Contains([]string{owned.KindContainer, owned.KindNetwork, owned.KindVolume}, l.Kind):
 	default:
 		return e.run.NotLeftover(l)
 	}
 	return e.withClient(ctx, func(c *client) error {
-		switch l.Kind {
-		case owned.KindImage:
+		switch ofBuild, err := c.isOfBuild(ctx, l); {
+		case err != nil:
+			return err
+		case ofBuild: // all of them, because an image can only go after those that were made of it
+			_, err := c.removeBuilt(ctx, func(label string) bool { return bench.MarkedBy(label) == l.Run }, l.Run)
+			return err
+		case l.Kind == owned.KindImage:
 			return c.removeImage(ctx, l.ID)
-		case owned.KindNetwork:
+		case l.Kind == owned.KindNetwork:
 			return e.run.RemoveLeft(l.Run, "network "+l.ID, func() (map[string]string, error) {
 				n, err := c.network(ctx, l.ID)
 				return n.Labels, err
 			}, gone, func() error { return c.removeNetwork(ctx, l.ID) })
+		case l.Kind == owned.KindVolume:
+			return c.removeVolumeOf(ctx, e.run, l)
 		}
 		return e.run.RemoveLeft(l.Run, "container "+l.ID, func() (map[string]string, error) {
 			got, err := c.inspectContainer(ctx, l.ID)
@@ -99,6 +156,16 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 			return got.Config.Labels, nil
 		}, gone, func() error { return c.removeContainer(ctx, l.ID) })
 	})
+}
+
+// removeVolumeOf removes a volume of a run. Only compose makes volumes that outlive containers.
+func (c *client) removeVolumeOf(ctx context.Context, r owned.Run, l bench.Leftover) error {
+	path := "/volumes/" + url.PathEscape(l.ID)
+	return r.RemoveLeft(l.Run, "volume "+l.ID, func() (map[string]string, error) {
+		var found struct{ Labels map[string]string }
+		err := c.get(ctx, path+"/json", &found)
+		return found.Labels, err
+	}, gone, func() error { return c.failed("remove volume "+l.ID, c.remove(ctx, path)) })
 }
 
 // A serviceProcess is the process of a service that a run of tare started.

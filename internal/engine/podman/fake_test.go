@@ -185,23 +185,32 @@ func TestCreateThatIsLate(t *testing.T) { apitest.LateCreate(t, open) }
 func TestLeftoversOfOthers(t *testing.T) {
 	e, s := open(t, apitest.Answers{
 		"GET /containers/json": apitest.Reply(200,
-			`[{"Id":"c1","Labels":{"tare.run":"dead"}},{"Id":"c2","Labels":{"tare.run":"../x"}},{"Id":"c3","Labels":{"tare.run":"alive"}}]`),
+			`[{"Id":"c1","Labels":{"tare.run":"dead"}},{"Id":"c2","Labels":{"tare.run":"../x"}},`+
+				`{"Id":"c3","Labels":{"tare.run":"alive"}},`+
+				`{"Id":"c4","Labels":{"com.docker.compose.project":"tare-dead-0f"}},`+
+				`{"Id":"c5","Labels":{"com.docker.compose.project":"shop"}},`+
+				`{"Id":"c6","Labels":{"com.docker.compose.project":"tare-alive-0f"}}]`),
 		"GET /images/json": apitest.Reply(200,
 			`[{"Id":"i","RepoTags":["tare.local/dead/podman/agent:latest","tare.local:latest","debian:12"]}]`),
 		"GET /networks/json": apitest.Reply(200,
 			`[{"name":"n1","labels":{"tare.run":"dead"}},{"name":"n2","labels":{"tare.run":"alive"}},{"name":"n3"}]`),
 		"GET /containers/c1/json": apitest.Reply(200,
 			`{"Id":"c1","HostConfig":{},"Config":{"Labels":{"tare.run":"another"}}}`),
+		"GET /containers/c4/json": apitest.Reply(200,
+			`{"Id":"c4","HostConfig":{},"Config":{"Labels":{"com.docker.compose.project":"shop"}}}`),
 		"GET /networks/n1/json": apitest.Reply(200, `{"name":"n1","labels":{"tare.run":"another"}}`),
+		"GET /volumes/json": apitest.Reply(200,
+			`[{"Name":"v1","Labels":{"com.docker.compose.project":"tare-dead-0f"}},{"Name":"v2"}]`),
+		"GET /volumes/v1/json": apitest.Reply(200, `{"Name":"v1","Labels":{"com.docker.compose.project":"tare-alive-0f"}}`),
 	})
 	left, err := e.Leftovers(t.Context(), func(run string) bool { return run == "dead" || run == "../x" })
-	if err != nil || len(left) != 3 || left[0].ID != "c1" || left[1].ID != "n1" ||
-		left[2].ID != "tare.local/dead/podman/agent:latest" {
-		t.Fatalf("Leftovers = %v, %v; want c1, n1 and the image", left, err)
+	if err != nil || len(left) != 5 || left[0].ID != "c1" || left[1].ID != "c4" || left[2].ID != "n1" || left[3].ID != "v1" ||
+		left[4].ID != "tare.local/dead/podman/agent:latest" {
+		t.Fatalf("Leftovers = %v, %v; want c1, c4, n1, v1 and the image", left, err)
 	}
 	this := fmt.Sprintf("%d@1", os.Getpid())
 	for _, l := range []bench.Leftover{
-		left[0], left[1],
+		left[0], left[1], left[2], left[3],
 		{Run: "dead", Engine: "podman", Kind: "image", ID: "debian:12"},
 		{Run: "dead", Engine: "podman", Kind: "directory", ID: t.TempDir()},
 		{Run: "dead", Engine: "podman", Kind: "directory", ID: filepath.Join(t.TempDir(), "tare-dead-podman-1")},

@@ -23,8 +23,11 @@ type inspection struct {
 	Driver     string
 	State      struct {
 		Status    string
+		Running   bool
 		Pid       int
+		ExitCode  int
 		OOMKilled bool
+		Health    struct{ Status string }
 	}
 	Config struct {
 		Labels map[string]string

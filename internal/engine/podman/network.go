@@ -2,6 +2,7 @@ package podman
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -57,8 +58,12 @@ func (e *Engine) checkTun(network string) error {
 	return tun.Close()
 }
 
-// connect puts a container into the run's macvlan network, which Podman does not provide by itself.
+// connect puts a container into the network of its project, or into the run's macvlan network. Podman
+// does not provide these by itself.
 func (e *Engine) connect(ctx context.Context, c *client, spec bench.Spec, r *request) error {
+	if spec.Member != nil {
+		return e.join(*spec.Member, r)
+	}
 	if spec.Network != "macvlan" {
 		return nil
 	}
@@ -133,21 +138,28 @@ func (c *client) networkOf(ctx context.Context, got *inspection) (string, error)
 	return mode, nil
 }
 
-// listNetworks lists the networks that carry a run's label.
-func (c *client) listNetworks(ctx context.Context, add func(run, kind, id string)) error {
+// listNetworks lists the networks with a label, as list does.
+func (c *client) listNetworks(ctx context.Context, label string, add func(run, kind, id string)) error {
 	var all []network
-	if err := c.get(ctx, "/networks/json?filters=%7B%22label%22%3A%5B%22"+owned.Label+"%22%5D%7D", &all); err != nil {
+	if err := c.get(ctx, "/networks/json?filters="+withLabel(label), &all); err != nil {
 		return c.failed("list networks", err)
 	}
 	for _, n := range all {
-		add(n.Labels[owned.Label], owned.KindNetwork, n.Name)
+		add(owned.RunOfLabels(n.Labels), owned.KindNetwork, n.Name)
 	}
 	return nil
+}
+
+// withLabel is a filter of the API for objects with a label: "KEY" or "KEY=VALUE".
+func withLabel(label string) string {
+	text, _ := json.Marshal(map[string][]string{"label": {label}}) // strings always have a form
+	return url.QueryEscape(string(text))
 }
 
 // A networking is the part of Podman's answer about a container's network that tare uses.
 type networking struct {
 	Ports map[string][]struct { // by "80/tcp"
+		HostIP   string `json:"HostIp"`
 		HostPort string
 	}
 	Networks map[string]struct { // by name

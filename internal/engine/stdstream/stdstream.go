@@ -104,6 +104,18 @@ func (f *First) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// A Last takes everything. It keeps the last Limit bytes as Text.
+type Last struct {
+	Limit int
+	Text  []byte
+}
+
+func (l *Last) Write(p []byte) (int, error) {
+	l.Text = append(l.Text, p[max(0, len(p)-l.Limit):]...)
+	l.Text = append(l.Text[:0], l.Text[max(0, len(l.Text)-l.Limit):]...)
+	return len(p), nil
+}
+
 // Drain copies r to w until r ends. It reads on if w is nil or fails, because a process blocks when its
 // pipe is full.
 func Drain(w io.Writer, r io.Reader) {

@@ -53,7 +53,7 @@ func Examine(ctx context.Context, x Examination) []Finding {
 		m.privileges, m.container, m.cgroups, m.cpus, m.virtualization, m.steal,
 		m.load, m.cpuPressure, m.memoryPressure, m.ioPressure,
 		m.governor, m.boost, m.smt, m.throttling, m.battery, m.clock,
-		m.memory, m.swap, m.hugePages, m.numa,
+		m.memory, m.swap, m.hugePages, m.numa, m.disks, m.mitigations, m.security,
 	}
 	var findings []Finding
 	for _, check := range checks {

@@ -17,20 +17,23 @@ func Facts(root string) bench.HostFacts {
 	t := tree(root)
 	cpuinfo, status := t.text("proc/cpuinfo"), t.text("proc/self/status")
 	return bench.HostFacts{
-		Hostname:   t.text("proc/sys/kernel/hostname"),
-		MachineID:  machineID(t),
-		BootID:     t.text("proc/sys/kernel/random/boot_id"),
-		OS:         system(t),
-		Kernel:     t.text("proc/sys/kernel/osrelease"),
-		Arch:       runtime.GOARCH,
-		CPU:        cpuModel(cpuinfo),
-		CPUs:       listLength(value(status, "Cpus_allowed_list")),
-		Memory:     kilobytes(value(t.text("proc/meminfo"), "MemTotal")),
-		Cgroup:     cgroupVersion(root),
-		Virtual:    virtual(t, cpuinfo),
-		Governor:   strings.Join(t.each("sys/devices/system/cpu/cpufreq/policy*/scaling_governor"), ","),
-		Clock:      t.text(clocksource + "current_clocksource"),
-		Privileged: effectiveUser(status) == "0",
+		Hostname:    t.text("proc/sys/kernel/hostname"),
+		MachineID:   machineID(t),
+		BootID:      t.text("proc/sys/kernel/random/boot_id"),
+		OS:          system(t),
+		Kernel:      t.text("proc/sys/kernel/osrelease"),
+		Arch:        runtime.GOARCH,
+		CPU:         cpuModel(cpuinfo),
+		CPUs:        listLength(value(status, "Cpus_allowed_list")),
+		Memory:      kilobytes(value(t.text("proc/meminfo"), "MemTotal")),
+		Cgroup:      cgroupVersion(root),
+		Virtual:     virtual(t, cpuinfo),
+		Governor:    strings.Join(t.each("sys/devices/system/cpu/cpufreq/policy*/scaling_governor"), ","),
+		Clock:       t.text(clocksource + "current_clocksource"),
+		Disks:       disks(t),
+		Mitigations: mitigations(t),
+		Security:    security(t),
+		Privileged:  effectiveUser(status) == "0",
 	}
 }
 

@@ -21,6 +21,7 @@ type Process struct {
 	Group  int    // process group
 	State  byte   // as the kernel's letter: R, S, D, Z, T, …
 	Start  uint64 // start time, in ticks of 10 ms since the machine started
+	Kernel bool   // a thread of the kernel, which has no program
 }
 
 // Find returns a process. errors.Is(err, fs.ErrNotExist) if there is none.
@@ -75,6 +76,9 @@ func ArgAfter(args []string, word string) string {
 	return ""
 }
 
+// kernelThread is the flag PF_KTHREAD of a task.
+const kernelThread = 0x0020_0000
+
 // parseProcess reads /proc/PID/stat. The second column is a name that may hold
 // anything, blanks and brackets too, so columns are counted from its end.
 func parseProcess(text []byte) (p Process, ok bool) {
@@ -86,12 +90,15 @@ func parseProcess(text []byte) (p Process, ok bool) {
 	if len(f) < 20 || len(f[0]) != 1 {
 		return p, false
 	}
-	var errs [4]error
+	var errs [5]error
+	var flags uint64
 	p.PID, errs[0] = strconv.Atoi(strings.TrimSpace(string(text[:open])))
 	p.State = f[0][0]
 	p.Parent, errs[1] = strconv.Atoi(f[1])
 	p.Group, errs[2] = strconv.Atoi(f[2])
 	p.Start, errs[3] = strconv.ParseUint(f[19], 10, 64)
+	flags, errs[4] = strconv.ParseUint(f[6], 10, 64)
+	p.Kernel = flags&kernelThread != 0
 	return p, errors.Join(errs[:]...) == nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // The names of the metrics.
@@ -117,11 +118,35 @@ func (workload) Params() []bench.Param {
 				"fallen by this many bytes; 0: no limit",
 		},
 		{
+			Name: "limit", Default: "0", Valid: validLimit,
+			Doc: "memory limit of each container, such as 50MB; 0: the cell's own",
+		},
+		{
 			Name: "idle", Default: "2s", Valid: bench.DurationBetween(100*time.Millisecond, time.Minute),
 			Doc: "how long to watch daemons and shims while nothing " +
 				"happens",
 		},
 	}
+}
+
+// minLimit is the least memory limit that engines take: Docker's own.
+const minLimit = 6 << 20
+
+func validLimit(s string) error {
+	_, err := limitOf(s)
+	return err
+}
+
+// limitOf reads a memory limit in bytes; 0 = none.
+func limitOf(s string) (int64, error) {
+	if s == "0" {
+		return 0, nil
+	}
+	n, err := unit.ParseBytes(s)
+	if err != nil || n < minLimit {
+		return 0, fmt.Errorf("%.40q is not a size of at least 6MiB, such as 50MB, or 0", s)
+	}
+	return n, nil
 }
 
 // Check implements bench.Workload.
@@ -142,8 +167,12 @@ type preparedFixture struct{ task bench.Task }
 
 func (s preparedFixture) Reset(ctx context.Context) error {
 	n, _ := strconv.Atoi(s.task.Params["count"]) // was validated
+	spec, err := specOf(s.task)
+	if err != nil {
+		return err
+	}
 	for range n {
-		if err := s.task.Engine.Prepare(ctx, holdSpec(s.task.Spec)); err != nil {
+		if err := s.task.Engine.Prepare(ctx, spec); err != nil {
 			return err
 		}
 	}
@@ -151,6 +180,16 @@ func (s preparedFixture) Reset(ctx context.Context) error {
 }
 
 func (preparedFixture) Remove(context.Context) error { return nil }
+
+// specOf returns the Spec of the containers.
+func specOf(t bench.Task) (bench.Spec, error) {
+	spec := holdSpec(t.Spec)
+	limit, err := limitOf(t.Params["limit"])
+	if limit > 0 {
+		spec.Limits.Memory = limit
+	}
+	return spec, err
+}
 
 // holdSpec returns spec with a process that does not end, if the image is tare's own.
 func holdSpec(spec bench.Spec) bench.Spec {

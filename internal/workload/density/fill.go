@@ -42,11 +42,12 @@ type resident struct {
 }
 
 func newFill(t bench.Task, m bench.Meter) (*fill, error) {
-	f := &fill{meter: m, engine: t.Engine, spec: holdSpec(t.Spec), until: t.Params["until"]}
-	var errs [3]error
+	f := &fill{meter: m, engine: t.Engine, until: t.Params["until"]}
+	var errs [4]error
 	f.count, errs[0] = strconv.Atoi(t.Params["count"])
 	f.memory, errs[1] = strconv.ParseInt(t.Params["host_memory"], 10, 64)
 	f.idle, errs[2] = time.ParseDuration(t.Params["idle"])
+	f.spec, errs[3] = specOf(t)
 	f.reporter, _ = bench.As[bench.ProcessReporter](t.Engine) // Check made sure of it
 	return f, errors.Join(errs[:]...)
 }

@@ -21,7 +21,7 @@ type fixture struct {
 func (s survey) Calibrate(ctx context.Context, t bench.Task) error {
 	for _, p := range s.parts {
 		l, ok := p.Workload.(bench.Calibrator)
-		task := p.task(t)
+		task := s.task(p, t)
 		if !ok || p.Workload.Check(ctx, task) != nil {
 			continue
 		}
@@ -49,7 +49,7 @@ func calibrationErrors(t bench.Task) map[string]error {
 func (s survey) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
 	f := &fixture{}
 	for i, p := range s.parts {
-		r := &partState{Part: p, number: i, task: p.task(t)}
+		r := &partState{Part: p, number: i, task: s.task(p, t)}
 		f.parts = append(f.parts, r) // before setUp, so that Remove finds a fixture whose Reset fails
 		if r.givenUp = calibrationErrors(t)[p.Name]; r.givenUp == nil {
 			r.givenUp = r.setUp(ctx)

@@ -137,7 +137,7 @@ func (p Part) prefixed(m bench.Metric) bench.Metric {
 }
 
 // metric returns the name of a metric in the survey. The counters of the processes inside
-// exist for each part, so they get the prefix of the part's metrics.
+// exist for each part, so they get what begins the names of the part's metrics.
 func (p Part) metric(name string) string {
 	begins := p.As
 	if begins == "" {
@@ -145,6 +145,8 @@ func (p Part) metric(name string) string {
 	}
 	own, rest, _ := strings.Cut(name, ".")
 	switch {
+	case p.Prefix != "":
+		return p.Prefix + "." + name
 	case strings.HasPrefix(name, supervise.Inside):
 		return begins + "." + name
 	case p.As == "" || rest == "":

@@ -46,6 +46,11 @@ type Part struct {
 	// point in the names of its metrics. Title is appended to their titles. Empty = names
 	// and titles stay as they are.
 	As, Title string
+	// Prefix begins the names of all its metrics, with a point: for a workload whose names say too
+	// little beside others. Empty = names stay as they are.
+	Prefix string
+	// NoSpec is for a workload whose containers are not of the cell's kind: it gets an empty Spec.
+	NoSpec bool
 }
 
 // New returns the survey of these parts, in this order. Their metrics must have different
@@ -72,9 +77,20 @@ func OfImages(pull, start, http bench.Workload) bench.Workload {
 	}
 }
 
+// OfHost returns the survey of what a whole host does for containers. Its parts take seconds, so whoever
+// watches is told when each begins.
+func OfHost(parts ...Part) bench.Workload {
+	return survey{
+		name: "host", doc: "A whole host with one engine, one part after the other in each trial",
+		chosen: []string{"tool"}, tells: true, parts: parts,
+	}
+}
+
 type survey struct {
 	name, doc string
 	shared    []string // options that can be set, by their own name, for all parts that have them
+	chosen    []string // options that are a list, of which each part takes what its own option takes
+	tells     bool     // whoever watches the run is told when a part begins
 	parts     []Part
 }
 
@@ -88,7 +104,8 @@ func (s survey) Doc() string {
 	return s.doc + ": " + strings.Join(names, ", ") + "."
 }
 
-// Metrics lists the metrics of every part, primary ones first.
+// Metrics lists the metrics of every part, primary ones first; those of a whole host stay in the order of
+// the parts, in which people read them.
 func (s survey) Metrics() []bench.Metric {
 	var all []bench.Metric
 	for _, p := range s.parts {
@@ -99,7 +116,9 @@ func (s survey) Metrics() []bench.Metric {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b bench.Metric) int { return later(a) - later(b) })
+	if !s.tells {
+		slices.SortStableFunc(all, func(a, b bench.Metric) int { return later(a) - later(b) })
+	}
 	return all
 }
 
@@ -123,6 +142,9 @@ func (s survey) Params() []bench.Param {
 	var all []bench.Param
 	for _, name := range s.shared {
 		all = append(all, s.sharedParam(name))
+	}
+	for _, name := range s.chosen {
+		all = append(all, s.chosenParam(name))
 	}
 	for _, p := range s.parts {
 		for _, param := range p.Workload.Params() {
@@ -161,14 +183,22 @@ func (s survey) sharedParam(name string) bench.Param {
 }
 
 // task returns the Task of a part.
-func (p Part) task(t bench.Task) bench.Task {
+func (s survey) task(p Part, t bench.Task) bench.Task {
 	params := map[string]string{}
 	for name, value := range t.Params {
-		if own, ok := strings.CutPrefix(name, p.Name+"."); ok {
+		own, ok := strings.CutPrefix(name, p.Name+".")
+		switch {
+		case !ok:
+		case slices.Contains(s.chosen, own):
+			params[own] = p.chosen(own, value, t.Params[own])
+		default:
 			params[own] = cmp.Or(t.Params[own], value)
 		}
 	}
 	t.Params, t.Fixture, t.Condition = params, nil, p.Name+" "+t.Condition
+	if p.NoSpec {
+		t.Spec = bench.Spec{}
+	}
 	if earlier := t.EarlierValue; earlier != nil {
 		t.EarlierValue = func(metric string) (float64, bool) { return earlier(p.metric(metric)) }
 	}
@@ -179,7 +209,7 @@ func (p Part) task(t bench.Task) bench.Task {
 func (s survey) TakesTurns(params map[string]string) bool {
 	takes := false
 	for _, p := range s.parts {
-		own := p.task(bench.Task{Params: params}).Params
+		own := s.task(p, bench.Task{Params: params}).Params
 		if w, ok := p.Workload.(bench.TurnRefuser); ok && w.RefusesTurns(own) {
 			return false
 		}
@@ -193,7 +223,7 @@ func (s survey) TakesTurns(params map[string]string) bool {
 func (s survey) RestingMemory(params map[string]string) (most int64) {
 	for _, p := range s.parts {
 		if h, ok := p.Workload.(bench.Hoarder); ok {
-			most = max(most, h.RestingMemory(p.task(bench.Task{Params: params}).Params))
+			most = max(most, h.RestingMemory(s.task(p, bench.Task{Params: params}).Params))
 		}
 	}
 	return most
@@ -204,7 +234,7 @@ func (s survey) RestingMemory(params map[string]string) (most int64) {
 func (s survey) Check(ctx context.Context, t bench.Task) error {
 	var whys []error
 	for _, p := range s.parts {
-		err := p.Workload.Check(ctx, p.task(t))
+		err := p.Workload.Check(ctx, s.task(p, t))
 		if err == nil {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/supervise"
@@ -182,6 +183,18 @@ func (s group) note(ctx context.Context, err error) error {
 	return nil
 }
 
+// tell says which parts begin. While cells take turns, several trials are under way.
+func (s survey) tell(ctx context.Context, t bench.Task, one group) {
+	if !s.tells || t.PartBegins == nil || ctx.Err() != nil || t.Turns != nil && t.Turns.On() {
+		return
+	}
+	var names []string
+	for _, r := range one.parts {
+		names = append(names, r.Name)
+	}
+	t.PartBegins(strings.Join(names, ", "))
+}
+
 // Run implements bench.Workload.
 func (s survey) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	f, ok := t.Fixture.(*fixture)
@@ -193,6 +206,7 @@ func (s survey) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 		if one.parts[0].failed != nil {
 			continue // its Reset failed
 		}
+		s.tell(ctx, t, one)
 		if err := one.note(ctx, one.run(ctx, m, sum)); err != nil {
 			return err
 		}

@@ -20,6 +20,7 @@ type Trials struct {
 	Client   bench.Engine // for a workload with a client
 	Spec     bench.Spec
 	Params   map[string]string    // besides the defaults
+	ID       string               // of the run; default "test"
 	N        int                  // number of trials; default 1
 	Trial    time.Duration        // time limit of a trial; default one minute
 	Op       time.Duration        // time limit of an operation; default 30 s
@@ -65,6 +66,9 @@ func (*keeper) Finish(context.Context, bench.End) error { return nil }
 func (*keeper) Close() error { return nil }
 
 func (x Trials) withDefaults() Trials {
+	if x.ID == "" {
+		x.ID = "test"
+	}
 	if x.N == 0 {
 		x.N = 1
 	}
@@ -86,7 +90,7 @@ func (x Trials) header() bench.Header {
 		Cells: []bench.Cell{{Name: x.Engine.Name(), Engine: x.Engine.Name(), Baseline: true, Spec: x.Spec, Params: x.Params}},
 	}
 	return bench.Header{
-		ID: "test", Began: time.Now(), Plan: p, Schedule: schedule.Blocks(p), Metrics: x.Workload.Metrics(),
+		ID: x.ID, Began: time.Now(), Plan: p, Schedule: schedule.Blocks(p), Metrics: x.Workload.Metrics(),
 	}
 }
 

@@ -1,0 +1,106 @@
+package cli_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/engine/enginetest"
+	"github.com/tare-bench/tare/internal/report"
+	"github.com/tare-bench/tare/internal/workload/localtest"
+)
+
+// composable are the engines of this machine that compose can use, with their programs.
+func composable(t *testing.T) (engines []string) {
+	t.Helper()
+	for _, engine := range usable(t, "docker", "podman") {
+		_, err := exec.LookPath(engine + "-compose")
+		enginetest.Require(t, engine, err)
+		engines = append(engines, engine)
+	}
+	return engines
+}
+
+// The built-in experiment says for each engine what compose adds.
+func TestCompose(t *testing.T) {
+	localtest.LimitsForPodman(t)
+	p := newTestEnv(t)
+	var d report.Document
+	decode(t, p.must(t, "run", "compose", "--json", "--engine", strings.Join(composable(t), ","), "--blocks", "1",
+		"--warmup", "0", "--precision", "off", "--no-control", "--washout", "off").stdout, &d)
+	for _, name := range []string{"up", "down", "up.command", "up.first"} {
+		wantValues(t, d, name, nil)
+	}
+	p.nothingLeft(t)
+}
+
+// Compose goes on when tare is killed. Clean ends it, and finds all that it has made until then.
+func TestComposeKilled(t *testing.T) {
+	localtest.LimitsForPodman(t)
+	for _, engine := range composable(t) {
+		t.Run(engine, func(t *testing.T) {
+			p := newTestEnv(t)
+			r := p.begin(t, "run", "compose", "--engine", engine, "--tool", "compose", "--blocks", "6", "--warmup", "0",
+				"--washout", "off", "--param", "services=8")
+			p.await(t, r, 0)
+			id := p.last(t).Header.ID
+			awaitProcess(t, r, "tare-"+id, " up -d")
+			if err := r.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			r.end(t)
+			if clean := p.must(t, "clean"); !strings.Contains(clean.stdout, "process") {
+				t.Errorf("clean has ended no process:\n%s", clean.stdout)
+			}
+			time.Sleep(time.Second) // for what would go on
+			p.nothingLeft(t)
+			if engine == "podman" {
+				nothingInPodman(t, id)
+			}
+		})
+	}
+}
+
+// awaitProcess waits until there is a process whose command line has all of these words.
+func awaitProcess(t *testing.T, r *process, words ...string) {
+	t.Helper()
+	for until := time.Now().Add(testTimeout); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+		for _, line := range commandLines() {
+			missing := false
+			for _, word := range words {
+				missing = missing || !strings.Contains(line, word)
+			}
+			if !missing {
+				return
+			}
+		}
+	}
+	t.Fatalf("no process has %q; tare said:\n%s", words, &r.stderr)
+}
+
+// nothingInPodman wants no object of a run in Podman.
+func nothingInPodman(t *testing.T, id string) {
+	t.Helper()
+	for _, list := range []string{"ps --all", "network ls", "volume ls", "images"} {
+		text, err := exec.Command("podman", strings.Fields(list)...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), id) {
+			t.Errorf("left in podman %s:\n%s", list, text)
+		}
+	}
+}
+
+// commandLines are those of all processes.
+func commandLines() (all []string) {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is right
+	for _, file := range files {
+		text, _ := os.ReadFile(file) // it may have ended
+		all = append(all, strings.ReplaceAll(string(text), "\x00", " "))
+	}
+	return all
+}

@@ -1,0 +1,136 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/moby/moby/client"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// A buildRecord is a record of BuildKit's cache. Records have no labels. What a program was given as
+// arguments is in the description of the record of its step, and a record of another step is known by
+// those that it was made from.
+type buildRecord struct {
+	ID          string
+	Description string
+	Parent      string   // until API 1.41
+	Parents     []string `json:" Parents"` // the engine writes this blank
+}
+
+// buildRecords lists BuildKit's cache. The client library's answer has no Parent.
+func (e *Engine) buildRecords(ctx context.Context) ([]buildRecord, error) {
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return e.connect(ctx)
+	}}
+	defer transport.CloseIdleConnections()
+	if !strings.HasPrefix(e.client.DaemonHost(), "unix://") {
+		return nil, nil // it may be encrypted, and is another machine's
+	}
+	address := "http://docker/v" + e.client.ClientVersion() + "/system/df?type=build-cache&verbose=1"
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := (&http.Client{Transport: transport}).Do(r)
+	if err != nil {
+		return nil, e.failed("list the build cache", bench.Because(ctx, err))
+	}
+	defer func() { _ = answer.Body.Close() }() // it was only read
+	if answer.StatusCode != http.StatusOK {
+		return nil, e.failed("list the build cache", fmt.Errorf("HTTP status %d", answer.StatusCode))
+	}
+	var usage struct {
+		BuildCache      []buildRecord // until API 1.51
+		BuildCacheUsage struct{ Items []buildRecord }
+	}
+	if err := json.NewDecoder(io.LimitReader(answer.Body, maxResponse)).Decode(&usage); err != nil {
+		return nil, e.failed("list the build cache", bench.Because(ctx, err))
+	}
+	return append(usage.BuildCache, usage.BuildCacheUsage.Items...), nil
+}
+
+// ownRecords returns the IDs of the records whose description is ours, and of all that were made from
+// them: each after those that were made from it.
+func ownRecords(all []buildRecord, ours func(description string) bool) []string {
+	own := map[string]bool{}
+	var ids []string
+	for found := true; found; {
+		found = false
+		for _, r := range all {
+			if own[r.ID] || !ours(r.Description) && !own[r.Parent] && !anyOf(own, r.Parents) {
+				continue
+			}
+			own[r.ID], found = true, true
+			ids = append(ids, r.ID)
+		}
+	}
+	children := map[string]int{}
+	for _, r := range all {
+		for _, p := range append([]string{r.Parent}, r.Parents...) {
+			children[p]++
+		}
+	}
+	return leavesFirst(all, ids, children)
+}
+
+func anyOf(set map[string]bool, ids []string) bool {
+	for _, id := range ids {
+		if set[id] {
+			return true
+		}
+	}
+	return false
+}
+
+// leavesFirst orders IDs so that each comes after those that were made from it.
+func leavesFirst(all []buildRecord, ids []string, children map[string]int) []string {
+	records := map[string]buildRecord{}
+	for _, r := range all {
+		records[r.ID] = r
+	}
+	var ordered []string
+	for len(ids) > 0 {
+		var later []string
+		for _, id := range ids {
+			if children[id] > 0 {
+				later = append(later, id)
+				continue
+			}
+			ordered = append(ordered, id)
+			for _, p := range append([]string{records[id].Parent}, records[id].Parents...) {
+				children[p]--
+			}
+		}
+		if len(later) == len(ids) { // somebody else's records were made from them
+			return ordered
+		}
+		ids = later
+	}
+	return ordered
+}
+
+// removeRecords removes the records of the cache that are ours, each by its ID, and reports whether
+// there were any. The engine keeps those that it still uses.
+func (e *Engine) removeRecords(ctx context.Context, ours func(description string) bool) (some bool, err error) {
+	all, err := e.buildRecords(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, id := range ownRecords(all, ours) {
+		done, err := e.client.BuildCachePrune(ctx, client.BuildCachePruneOptions{
+			All: true, Filters: client.Filters{}.Add("id", id),
+		})
+		if err != nil {
+			return some, e.failed("remove record "+id+" of the build cache", err)
+		}
+		some = some || len(done.Report.CachesDeleted) > 0
+	}
+	return some, nil
+}

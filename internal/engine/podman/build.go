@@ -1,0 +1,269 @@
+package podman
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/builder"
+	"github.com/tare-bench/tare/internal/engine/owned"
+	"github.com/tare-bench/tare/internal/kernel/proc"
+)
+
+// BuildTool implements bench.ImageBuilder.
+func (e *Engine) BuildTool(ctx context.Context, which string) (string, error) {
+	if which != "" {
+		return "", e.unsupported("builder %s: podman has one builder of its own: use builder=auto", which)
+	}
+	c, err := e.client(ctx, "")
+	if err != nil {
+		return "", err
+	}
+	said, err := e.ask(ctx, "podman", "--version")
+	if errors.Is(err, os.ErrNotExist) {
+		return "", e.unsupported("build: there is no podman command: install podman, or podman-remote: %v", err)
+	}
+	if err != nil {
+		return "", err
+	}
+	where := ""
+	if e.host() != "" {
+		where = ", through its service " + c.Version.Version
+	}
+	return "podman build " + versionOf(string(said)) + where, nil
+}
+
+// builtName is the name of every image that the run builds.
+func (e *Engine) builtName() string { return e.run.ImageName("build") }
+
+// Build implements bench.ImageBuilder with `podman build`, which builds in its own process, or in the
+// service that the user names.
+func (e *Engine) Build(ctx context.Context, b bench.Build, now func() time.Duration) ([]bench.BuildStep, error) {
+	c, err := e.client(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	argv := []string{"podman"}
+	if e.host() != "" {
+		argv = append(argv, "--remote", "--url", e.host())
+	}
+	argv = append(argv, "build", "--tag", e.builtName(), "--file", b.File)
+	if !b.Cached {
+		argv = append(argv, "--no-cache")
+	}
+	if b.Base != "" {
+		base, err := e.images.Load(ctx, c, b.Base)
+		if err != nil {
+			return nil, err
+		}
+		argv = append(argv, "--build-arg", bench.BuildBase+"="+base.Name)
+	}
+	e.images.Send(e.builtName()) // Close removes it
+	// Podman ends its step only if it is asked to, and with it its own child: both get the signal.
+	command := builder.Command{
+		Argv: append(argv, b.Context), Env: os.Environ(), Format: builder.Podman, Stop: syscall.SIGTERM,
+	}
+	steps, err := command.Run(ctx, now)
+	e.buildCut.Store(err != nil)
+	return steps, c.failed("podman build", err)
+}
+
+// A builtImage is the part of Podman's answer about an image that tells a build.
+type builtImage struct {
+	ID      string `json:"Id"`
+	Size    int64
+	Labels  map[string]string
+	Created any // seconds in a list
+}
+
+// Built implements bench.ImageBuilder.
+func (e *Engine) Built(ctx context.Context, _ bench.Build) (bench.BuiltImage, error) {
+	c, err := e.client(ctx, "")
+	if err != nil {
+		return bench.BuiltImage{}, err
+	}
+	var found builtImage
+	if err := c.get(ctx, imagePath(e.builtName())+"/json", &found); err != nil {
+		return bench.BuiltImage{}, c.failed("inspect the image that was built", err)
+	}
+	return bench.BuiltImage{ID: found.ID, Label: found.Labels[bench.BuildLabel], Size: found.Size}, nil
+}
+
+// RemoveBuild implements bench.ImageBuilder.
+func (e *Engine) RemoveBuild(ctx context.Context, b bench.Build) error {
+	c, err := e.client(ctx, "")
+	if err != nil {
+		return err
+	}
+	return builder.RemoveAll(ctx, e.buildCut.Load(), func() (bool, error) {
+		return c.removeBuilt(ctx, func(label string) bool { return bench.IsMarked(label, b.Mark) }, e.cfg.Run)
+	})
+}
+
+// builtImages lists the images whose label is that of a build.
+func (c *client) builtImages(ctx context.Context) ([]builtImage, error) {
+	query := url.Values{"all": {"true"}, "filters": {`{"label":["` + bench.BuildLabel + `"]}`}}
+	var all []builtImage
+	err := c.get(ctx, "/images/json?"+query.Encode(), &all)
+	return all, c.failed("list images", err)
+}
+
+// removeBuilt removes the images whose label is ours, and the working containers of builds of that run,
+// and reports whether there were any. An image goes after those that were made of it.
+func (c *client) removeBuilt(ctx context.Context, ours func(label string) bool, run string) (some bool, err error) {
+	working, err := c.workingContainers(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, w := range working {
+		if w.run != run {
+			continue
+		}
+		some = true
+		if err := c.removeWorking(ctx, w.ID); err != nil {
+			return some, err
+		}
+	}
+	images, err := c.builtImages(ctx)
+	if err != nil {
+		return some, err
+	}
+	remaining := builder.Remaining{}
+	for _, i := range images {
+		if ours(i.Labels[bench.BuildLabel]) {
+			some = true
+			created, _ := i.Created.(float64) // without it, what fails is repeated
+			remaining.Add(i.ID, int64(created))
+		}
+	}
+	return some, remaining.Remove(func(id string) error {
+		return c.failed("remove image "+id, c.remove(ctx, imagePath(id)+"?force=true"))
+	})
+}
+
+// A workingContainer is one in which `podman build` makes a layer. It stays if the command is killed.
+type workingContainer struct {
+	ID      string `json:"Id"`
+	Image   string
+	ImageID string
+	State   string
+	run     string // whose build made it, by its image; empty if that is not known
+}
+
+// workingContainers lists the working containers of all builds.
+func (c *client) workingContainers(ctx context.Context) ([]workingContainer, error) {
+	all, err := c.allContainers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(w workingContainer) bool { return w.State != "storage" })
+	if len(all) == 0 {
+		return nil, nil
+	}
+	images, err := c.builtImages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	runs := map[string]string{}
+	for _, i := range images {
+		runs[i.ID] = bench.MarkedBy(i.Labels[bench.BuildLabel])
+	}
+	for i, w := range all {
+		if all[i].run = runs[w.ImageID]; all[i].run == "" {
+			all[i].run = owned.RunOf(w.Image)
+		}
+	}
+	return all, nil
+}
+
+// allContainers lists all containers, with those of builds. Podman 4.3 fails where somebody's build ends
+// at the same time, because it looks at each container once more.
+func (c *client) allContainers(ctx context.Context) (all []workingContainer, err error) {
+	const tries, pause = 20, 50 * time.Millisecond
+	for range tries {
+		all = nil
+		err = c.get(ctx, "/containers/json?all=true&external=true", &all)
+		if e, ok := errors.AsType[*apiError](err); !ok || !strings.Contains(e.Message, "container not known") {
+			break
+		}
+		if err := bench.Sleep(ctx, pause); err != nil {
+			return nil, err
+		}
+	}
+	return all, c.failed("list containers", err)
+}
+
+// isImageID reports whether a leftover image is known by its ID, as those of a build's steps are.
+func isImageID(id string) bool {
+	raw, err := hex.DecodeString(id)
+	return err == nil && len(raw) == sha256.Size
+}
+
+// isOfBuild reports whether a build has left it.
+func (c *client) isOfBuild(ctx context.Context, l bench.Leftover) (bool, error) {
+	if l.Kind != owned.KindContainer {
+		return l.Kind == owned.KindImage && isImageID(l.ID), nil
+	}
+	working, err := c.workingContainers(ctx)
+	return slices.ContainsFunc(working, func(w workingContainer) bool { return w.ID == l.ID }), err
+}
+
+// removeWorking removes a working container. A process of a step outlives a podman that was killed.
+func (c *client) removeWorking(ctx context.Context, id string) error {
+	if err := killInside(ctx, id); err != nil {
+		return c.failed("end the processes of working container "+id, err)
+	}
+	return c.failed("remove working container "+id, c.remove(ctx, "/containers/"+id+"?force=true"))
+}
+
+// killInside kills the processes in a working container. Podman writes its ID into a file there.
+func killInside(ctx context.Context, id string) error {
+	all, err := proc.All("/")
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		if !isInside(p.PID, id) {
+			continue
+		}
+		err = errors.Join(err, owned.KillProcess(ctx, owned.ProcessID(p), func(pid int) (proc.Process, bool) {
+			now, err := proc.Find("/", pid)
+			return now, err == nil && isInside(pid, id)
+		}))
+	}
+	return err
+}
+
+// isInside reports whether a process runs in a container that Podman's library has made with that ID.
+func isInside(pid int, id string) bool {
+	root, err := os.OpenRoot(filepath.Join("/proc", strconv.Itoa(pid), "root"))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = root.Close() }() // nothing was written
+	f, err := root.OpenFile("run/.containerenv", os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	text, err := io.ReadAll(io.LimitReader(f, 4<<10))
+	return err == nil && slices.Contains(strings.Split(string(text), "\n"), fmt.Sprintf("id=%q", id))
+}
+
+var _ bench.ImageBuilder = (*Engine)(nil)

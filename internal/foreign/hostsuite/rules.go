@@ -1,0 +1,179 @@
+package hostsuite
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// A rule finds a metric by the words of a path. The script has never written down the names of its values,
+// and changed them, so a rule asks for what the name says and not for the name.
+type rule struct {
+	metric string
+	all    [][]string // the path has a word of each of these
+	none   []string   // and none of these
+	kind   kind
+}
+
+// A kind is what a value can be.
+type kind int
+
+const (
+	seconds  kind = iota // becomes seconds
+	size                 // becomes bytes
+	byteRate             // becomes bytes per second
+	plain                // stays as it is
+)
+
+func either(words ...string) []string { return words }
+
+// rules are tried in this order; the first that fits is taken.
+func rules() []rule {
+	idle := either("idle", "baseline", "rest")
+	mem := either("memory", "mem", "ram")
+	cpu := either("cpu", "sysbench")
+	score := either("sysbench", "events", "eps", "score", "thread", "threads", "single", "multi")
+	disk := either("disk", "fio", "storage")
+	many := either("density", "scaling", "nginx", "containers", "services")
+	// The mean of several is read, and not what else is told of them.
+	mean := []string{"min", "max", "stddev", "p", "total", "count", "runs", "iterations"}
+	return []rule{
+		{"memory.rate", [][]string{mem, either("throughput", "bandwidth", "speed", "rate", "mibs", "mbs")}, nil, byteRate},
+		{"compose.up", [][]string{either("compose"), either("up")}, mean, seconds},
+		{"compose.down", [][]string{either("compose"), either("down")}, mean, seconds},
+		{"build.time", [][]string{either("build")}, mean, seconds},
+		{
+			"density.memory", [][]string{many, mem, either("per", "each", "avg", "mean")}, nil, size,
+		},
+		{"density.fill", [][]string{many}, append([]string{"memory", "mem", "limit"}, mean[:3]...), seconds},
+		{
+			"idle.memory",
+			[][]string{idle, mem},
+			either("total", "free", "available", "docker", "dockerd", "containerd"), size,
+		},
+		{"idle.memory.engine", [][]string{either("docker", "dockerd", "containerd", "daemon"), mem}, nil, size},
+		{"idle.disk", [][]string{idle, either("disk", "storage")}, either("total", "free", "available"), size},
+		{
+			"start.total",
+			[][]string{
+				either("start", "startup", "starts", "lifecycle"),
+				either("avg", "average", "mean", "median", "each", "ms", "seconds", "s", "time", "times"),
+			},
+			mean, seconds,
+		},
+		{"cpu.single", [][]string{cpu, either("single", "1", "one"), score}, either("total", "cores", "latency"), plain},
+		{"cpu.all", [][]string{cpu, either("multi", "2", "two", "all"), score}, either("total", "cores", "latency"), plain},
+		{
+			"disk.randwrite.iops",
+			[][]string{either("iops"), either("disk", "fio", "io", "write", "randwrite", "storage")},
+			either("read", "min", "max"), plain,
+		},
+		{
+			"disk.randwrite.rate",
+			[][]string{disk, either("bw", "bandwidth", "throughput", "rate", "mbs", "mibs")},
+			either("read"), byteRate,
+		},
+		{
+			"throughput.rate",
+			[][]string{either("network", "net", "iperf", "iperf3")},
+			either("retransmits", "retr", "port", "jitter"), byteRate,
+		},
+	}
+}
+
+// fits reports whether a path with these words is of the rule's metric.
+func (r *rule) fits(words []string) bool {
+	has := func(of []string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(of, w) })
+	}
+	for _, needed := range r.all {
+		if !has(needed) {
+			return false
+		}
+	}
+	return !has(r.none)
+}
+
+// units are what one unit of each kind is. Of memory, the script's numbers come from free and df, whose MB
+// are 2²⁰ bytes. Of rates, those in bits have powers of ten.
+func (k kind) units() map[string]float64 {
+	const kib, mib, gib = 1 << 10, 1 << 20, 1 << 30
+	switch k {
+	case seconds:
+		return map[string]float64{
+			"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "milliseconds": 1e-3, "msec": 1e-3, "s": 1, "sec": 1, "secs": 1,
+			"second": 1, "seconds": 1,
+		}
+	case size:
+		return map[string]float64{
+			"b": 1, "bytes": 1, "kb": kib, "kib": kib, "mb": mib, "mib": mib, "m": mib, "gb": gib, "gib": gib, "g": gib,
+		}
+	case byteRate:
+		return map[string]float64{
+			"bps": 1. / 8, "kbps": 1e3 / 8, "mbps": 1e6 / 8, "gbps": 1e9 / 8, "mbit": 1e6 / 8, "mbits": 1e6 / 8, "gbit": 1e9 / 8,
+			"gbits": 1e9 / 8, "bits": 1. / 8, "mibps": mib, "kibps": kib, "gibps": gib,
+		}
+	}
+	return nil
+}
+
+// perSecond are the amounts of which so many a second are a rate.
+func perSecond() map[string]float64 {
+	return map[string]float64{
+		"b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30,
+	}
+}
+
+// unit finds what one of a value is: by the unit that is written after it, else by the last word of its
+// path that is one. Counts need none.
+func (k kind) unit(after string, words []string) (float64, bool) {
+	if k == plain {
+		return 1, true
+	}
+	units := k.units()
+	if after = strings.ToLower(after); after != "" {
+		first, rest, _ := strings.Cut(strings.ReplaceAll(after, "/", " "), " ")
+		if k == byteRate && strings.HasPrefix(rest, "s") { // such as MiB/sec
+			if one, ok := perSecond()[first]; ok {
+				return one, true
+			}
+		}
+		one, ok := units[first]
+		return one, ok
+	}
+	for _, w := range slices.Backward(words) {
+		if one, ok := units[w]; ok {
+			return one, true
+		}
+	}
+	return 0, false
+}
+
+// metrics are what can be found. Their names are those of tare's workload host where they mean the same.
+func metrics() []bench.Metric {
+	m := func(name, title, unit string, better bench.Direction, doc string) bench.Metric {
+		return bench.Metric{
+			Name: name, Title: title, Unit: unit, Better: better, Role: bench.Primary, Scale: bench.Ratio, Doc: doc,
+		}
+	}
+	const lower, higher = bench.Lower, bench.Higher
+	return []bench.Metric{
+		m("idle.memory", "memory in use at rest", "B", lower, "Memory in use by the account of free."),
+		m("idle.memory.engine", "memory of the engine at rest", "B", lower, "Resident memory of the engine's daemons."),
+		m("idle.disk", "disk in use at rest", "B", lower, "Used space of the file system of /."),
+		m("start.total", "full lifecycle", "s", lower,
+			"One call of docker run --rm, from its beginning to its end: the mean of many."),
+		m("cpu.single", "compute, one thread", "1/s", higher, "Events per second of sysbench cpu on one thread."),
+		m("cpu.all", "compute, several threads", "1/s", higher, "Events per second of sysbench cpu on two threads or more."),
+		m("memory.rate", "memory", "B/s", higher, "Bytes per second of sysbench memory."),
+		m("disk.randwrite.iops", "random writes", "1/s", higher, "Writes of 4 KiB per second, by fio."),
+		m("disk.randwrite.rate", "random writes, rate", "B/s", higher, "Bytes of random writes per second, by fio."),
+		m("throughput.rate", "throughput", "B/s", higher, "Bytes per second between two containers, by iperf3."),
+		m("density.fill", "start of all", "s", lower, "Time to start all services."),
+		m("density.memory", "memory per container", "B", lower, "Memory of one service."),
+		m("build.time", "build without cache", "s", lower, "One build of an image without a cache."),
+		m("compose.up", "compose up", "s", lower, "One compose up of three services."),
+		m("compose.down", "compose down", "s", lower, "One compose down of three services."),
+	}
+}

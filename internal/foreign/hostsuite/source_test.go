@@ -1,0 +1,176 @@
+package hostsuite_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tare-bench/tare/internal/foreign"
+	"github.com/tare-bench/tare/internal/foreign/hostsuite"
+)
+
+// results is a file as the suite's description tells of it: no file of the script itself was at hand.
+const results = `{
+  "timestamp": "2026-01-02T12:00:00+01:00",
+  "system": {"hostname": "a", "os": "Debian GNU/Linux 13 (trixie)", "kernel": "6.12.1", "docker_version": "28.4.0",
+    "cpu_model": "AMD EPYC", "cpu_cores": 2, "total_memory_mb": 8000},
+  "idle": {"memory_used_mb": 400, "disk_used_gb": "2.5", "docker_memory_mb": 90},
+  "container_start": {"iterations": 100, "avg_ms": 312.5, "min_ms": 300, "max_ms": 400, "total_seconds": 31.25},
+  "cpu": {"single_thread": {"events_per_second": 1000.5, "total_time": "10.0"}, "multi_thread_events": 1990},
+  "disk": {"write_iops": 12000, "bandwidth_kb": 48000},
+  "network": {"throughput_gbps": 40},
+  "memory": {"throughput_mibs": 10240.00},
+  "build": {"times_seconds": [10, 12, 11]},
+  "density": {"containers": 50, "startup_time_seconds": 20},
+  "compose": {"up_ms": [900, 950], "down_ms": [600, 610, 605], "cycles": 10}
+}`
+
+func read(t testing.TB, text string) ([]foreign.Set, error) {
+	t.Helper()
+	return hostsuite.Source().Read(&foreign.Input{Files: []foreign.File{foreign.NewFile("results.json", text)}})
+}
+
+func TestResults(t *testing.T) {
+	sets, err := read(t, results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sets[0]
+	var got []map[string]float64
+	for _, trial := range s.Trials {
+		got = append(got, trial.Values)
+	}
+	want := []map[string]float64{
+		{
+			"idle.memory": 400 << 20, "idle.disk": 2.5 * (1 << 30), "idle.memory.engine": 90 << 20,
+			"start.total": 0.3125,
+			"cpu.single":  1000.5, "cpu.all": 1990, "disk.randwrite.iops": 12000, "throughput.rate": 5e9, "build.time": 10,
+			"density.fill": 20, "compose.up": 0.9, "compose.down": 0.6,
+		},
+		{"build.time": 12, "compose.up": 0.95, "compose.down": 0.61},
+		{"build.time": 11, "compose.down": 0.605},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if h := s.Host; h.Hostname != "a" || h.Kernel != "6.12.1" || h.CPU != "AMD EPYC" || h.CPUs != 2 || s.Version != "28.4.0" {
+		t.Errorf("host %+v, version %q", h, s.Version)
+	}
+	if want := time.Date(2026, 1, 2, 11, 0, 0, 0, time.UTC); !s.Trials[0].Began.Equal(want) {
+		t.Errorf("began %v, want %v", s.Trials[0].Began, want)
+	}
+	if _, err := s.Run("test"); err != nil {
+		t.Error(err)
+	}
+}
+
+// The volume that is called a throughput is in no number, and what was not read is named.
+func TestWhatIsLeftOut(t *testing.T) {
+	sets, err := read(t, results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes := fmt.Sprint(sets[0].Notes)
+	for _, text := range []string{"memory.throughput_mibs is how much sysbench moved", "disk.bandwidth_kb"} {
+		if !strings.Contains(notes, text) {
+			t.Errorf("the notes do not say %q: %s", text, notes)
+		}
+	}
+	for _, trial := range sets[0].Trials {
+		if v, ok := trial.Values["memory.rate"]; ok {
+			t.Errorf("memory.rate = %v", v)
+		}
+	}
+}
+
+// Where a file says it in other words, it is the same; where it does not say the unit, nothing is guessed.
+func TestOtherWords(t *testing.T) {
+	tests := []struct {
+		text, metric string
+		want         float64 // 0 = none
+	}{
+		{`{"composeUpSeconds": 2}`, "compose.up", 2},
+		{`{"docker_compose": {"up": "2100 ms"}}`, "compose.up", 2.1},
+		{`{"iperf3": {"bitrate": "38.2 Gbits/sec"}}`, "throughput.rate", 38.2e9 / 8},
+		{`{"network": {"throughput": 38}}`, "throughput.rate", 0},
+		{`{"startup": {"average": 0.3}}`, "start.total", 0},
+		{`{"sysbench": {"cpu_1_thread": "1200.07"}}`, "cpu.single", 1200.07},
+		{`{"memory": {"speed": "9000.5 MiB/sec"}}`, "memory.rate", 9000.5 * (1 << 20)},
+		{`{"memory": {"throughput": "9000.5 MiB"}}`, "memory.rate", 0},
+		{`{"memory": {"bandwidth_mibps": 9000}}`, "memory.rate", 9000 << 20},
+		{`{"cpu": {"load_1min": 0.5}}`, "cpu.single", 0},
+		{`{"fio": {"iops": 0}}`, "disk.randwrite.iops", 0}, // a test that failed
+	}
+	for _, tt := range tests {
+		text := strings.TrimSuffix(tt.text, "}") + `, "idle": {"memory_mb": 1}}` // so that there is a result
+		sets, err := read(t, text)
+		if err != nil {
+			t.Errorf("%s: %v", tt.text, err)
+			continue
+		}
+		got := sets[0].Trials[0].Values[tt.metric]
+		if diff := cmp.Diff(tt.want, got, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+			t.Errorf("%s: %s (-want +got):\n%s", tt.text, tt.metric, diff)
+		}
+		if tt.want == 0 && len(sets[0].Notes) == 0 {
+			t.Errorf("%s: nobody is told that it was left out", tt.text)
+		}
+	}
+}
+
+func TestWrongFiles(t *testing.T) {
+	for text, want := range map[string]string{
+		``:                                "results.json: its JSON is damaged: EOF",
+		`[1, 2]`:                          "results.json: it is not an object of JSON",
+		`{"a": 1}`:                        "results.json: there is no result of the suite in it",
+		`{"a": `:                          "results.json: its JSON is damaged: unexpected EOF",
+		strings.Repeat(`{"a":`, 50) + "1": "results.json: its JSON is damaged: unexpected EOF",
+		strings.Repeat(`{"a":`, 50) + "1" + strings.Repeat("}", 50): "results.json: it has more than 20000 values, or more " +
+			"than 20 levels",
+	} {
+		if _, err := read(t, text); err == nil || err.Error() != want {
+			t.Errorf("%.60q: error %v, want %s", text, err, want)
+		}
+	}
+}
+
+// The log and the summary beside the results are no results.
+func TestDirectory(t *testing.T) {
+	in := &foreign.Input{Files: []foreign.File{
+		foreign.NewFile("a/results.json", results), foreign.NewFile("a/benchmark.log", "x"),
+		foreign.NewFile("a/summary.txt", "y"),
+	}}
+	sets, err := hostsuite.Source().Read(in)
+	if err != nil || len(sets) != 1 {
+		t.Errorf("%d sets, %v; want one", len(sets), err)
+	}
+}
+
+// Whatever a file has in it, it is refused or makes a run that is as it must be.
+func FuzzResults(f *testing.F) {
+	f.Add(results)
+	f.Add(`{"compose": {"up": [1e308, "2 s", null, {"ms": 3}]}}`)
+	f.Add(`{"iperf": "1e"}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		sets, err := read(t, text)
+		if err != nil {
+			return
+		}
+		for _, s := range sets {
+			run, err := s.Run("test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, sample := range run.Samples {
+				if slices.ContainsFunc(sample.Values, func(v float64) bool { return v < 0 || v > 1e300 }) {
+					t.Errorf("impossible values %v", sample.Values)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,193 @@
+package compose
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// generated returns a compose file. It is JSON, which every reader of YAML takes.
+func generated(services []service, image string) ([]byte, error) {
+	type volume struct {
+		Type   string `json:"type"`
+		Source string `json:"source"`
+		Target string `json:"target"`
+	}
+	type item struct {
+		Image      string   `json:"image"`
+		Entrypoint []string `json:"entrypoint"`
+		Command    []string `json:"command"`
+		Runtime    string   `json:"runtime,omitempty"`
+		Volumes    []volume `json:"volumes"`
+		DependsOn  []string `json:"depends_on,omitempty"`
+	}
+	items := map[string]item{}
+	for i, s := range services {
+		made := item{
+			Image: literal(image), Entrypoint: literals(s.spec.Argv[:1]), Command: literals(s.spec.Argv[1:]),
+			Runtime: s.spec.Runtime,
+		}
+		for _, m := range s.spec.Mounts {
+			made.Volumes = append(made.Volumes, volume{m.Type, literal(m.Source), literal(m.Target)})
+		}
+		if i > 0 {
+			made.DependsOn = []string{services[i-1].name}
+		}
+		items[s.name] = made
+	}
+	return json.MarshalIndent(map[string]any{"services": items}, "", "  ")
+}
+
+// literal is a text that compose does not take for one with variables.
+func literal(s string) string { return strings.ReplaceAll(s, "$", "$$") }
+
+func literals(all []string) []string {
+	out := make([]string, len(all))
+	for i, s := range all {
+		out[i] = literal(s)
+	}
+	return out
+}
+
+// maxFile is how much of a compose file is read, in bytes. The YAML lexer's time grows with the square
+// of some files' length.
+const maxFile = 64 << 10
+
+// A definition is the part of a compose file that decides whether tare can start it beside what runs.
+type definition struct {
+	Services map[string]struct {
+		Image         string `yaml:"image"`
+		ContainerName string `yaml:"container_name"`
+		Profiles      any    `yaml:"profiles"`
+	} `yaml:"services"`
+	Networks map[string]*resource `yaml:"networks"`
+	Volumes  map[string]*resource `yaml:"volumes"`
+}
+
+// A resource is a network or a volume.
+type resource struct {
+	Name     string `yaml:"name"`
+	External any    `yaml:"external"` // true or, in old files, a mapping with the name
+}
+
+// read reads a file of the user's.
+func (p *project) read(ctx context.Context, name string) error {
+	file, err := filepath.Abs(name)
+	if err != nil {
+		return err
+	}
+	p.program.use(p.name, file)
+	text, err := readFile(file)
+	if err != nil {
+		return fmt.Errorf("compose file: %w", err)
+	}
+	if p.program.name != podmanCompose { // which has no such command before 1.0.6
+		if text, err = p.program.config(ctx); err != nil {
+			return err
+		}
+	}
+	d, err := parse(text)
+	if err != nil {
+		return fmt.Errorf("compose file %s: %w", file, err)
+	}
+	if err := d.check(p.name); err != nil {
+		return fmt.Errorf("%w: compose file %s: %w", bench.ErrUnsupported, file, err)
+	}
+	for _, service := range slices.Sorted(maps.Keys(d.Services)) {
+		if s := d.Services[service]; s.Profiles == nil {
+			if err := p.present(ctx, service, s.Image); err != nil {
+				return err
+			}
+			p.services = append(p.services, named(service))
+		}
+	}
+	if len(p.services) == 0 {
+		return fmt.Errorf("compose file %s: it has no services that start without a profile", file)
+	}
+	return nil
+}
+
+// parse parses a compose file. The YAML library panics on some texts that are no YAML.
+func parse(text []byte) (d definition, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("not YAML: %v", p)
+		}
+	}()
+	if err := yaml.Unmarshal(text, &d); err != nil {
+		return d, fmt.Errorf("%.500q", yaml.FormatError(err, false, false))
+	}
+	return d, nil
+}
+
+func named(name string) service { return service{name: name} }
+
+// readFile reads a file that somebody else names.
+func readFile(name string) (text []byte, err error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a file", name)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	text, err = io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		err = fmt.Errorf("%s is larger than %d KiB", name, maxFile>>10)
+	}
+	return text, err
+}
+
+// check refuses what belongs to nobody's project alone: compose would take, and remove at the end, what
+// somebody else has under that name.
+func (d definition) check(project string) error {
+	for _, name := range slices.Sorted(maps.Keys(d.Services)) {
+		switch s := d.Services[name]; {
+		case s.ContainerName != "":
+			return fmt.Errorf("service %s has the fixed name %.80q, which a container of yours may have: measure a copy of "+
+				"the file without container_name", name, s.ContainerName)
+		case s.Image == "" && s.Profiles == nil:
+			return fmt.Errorf("service %s has no image: build it first, and name it with image", name)
+		}
+	}
+	for kind, all := range map[string]map[string]*resource{"network": d.Networks, "volume": d.Volumes} {
+		for _, key := range slices.Sorted(maps.Keys(all)) {
+			r := all[key]
+			if r == nil || r.Name == "" || r.Name == project+"_"+key || r.External != nil && r.External != false {
+				continue
+			}
+			return fmt.Errorf("%s %s has the fixed name %.80q, which one of yours may have: measure a copy of the file "+
+				"without name, or with external", kind, key, r.Name)
+		}
+	}
+	return nil
+}
+
+// present checks that the engine has an image, so that no trial fetches it. What has variables is left
+// to the program.
+func (p *project) present(ctx context.Context, service, image string) error {
+	finder, ok := bench.As[bench.ImageFinder](p.engine)
+	if !ok || strings.Contains(image, "$") {
+		return nil
+	}
+	if err := finder.FindImage(ctx, image); err != nil {
+		return fmt.Errorf("service %s: %w", service, err)
+	}
+	return nil
+}

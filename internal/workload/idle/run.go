@@ -1,0 +1,215 @@
+package idle
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/proc"
+)
+
+// root is the directory that has the kernel's files.
+const root = "/"
+
+// Run implements bench.Workload.
+func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
+	calm, err := time.ParseDuration(t.Params["calm"])
+	if err != nil {
+		return err
+	}
+	watched, err := time.ParseDuration(t.Params["time"])
+	if err != nil {
+		return err
+	}
+	if err := sleep(ctx, calm); err != nil {
+		return err
+	}
+	daemons, err := daemonsOf(ctx, t.Engine)
+	if err != nil {
+		return err
+	}
+	before, err := read(m)
+	if err != nil {
+		return err
+	}
+	if err := sleep(ctx, watched); err != nil {
+		return err
+	}
+	after, err := read(m)
+	if err != nil {
+		return err
+	}
+	recordWork(m, before, after, daemons)
+	if err := recordMemory(m, daemons); err != nil {
+		return err
+	}
+	return recordDisk(ctx, t.Engine, m)
+}
+
+// sleep waits.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// daemonsOf returns the long-lived processes of an engine. One that does not tell has none that are
+// known, so all of its numbers are missing.
+func daemonsOf(ctx context.Context, e bench.Engine) (daemons, error) {
+	reporter, ok := bench.As[bench.ProcessReporter](e)
+	if !ok {
+		return daemons{}, nil
+	}
+	pids, err := reporter.Daemons(ctx)
+	if errors.Is(err, bench.ErrUnsupported) {
+		return daemons{}, nil
+	}
+	return daemons{known: err == nil, pids: pids}, err
+}
+
+// daemons are the roots of the process trees of an engine.
+type daemons struct {
+	known bool
+	pids  []int
+}
+
+// all returns the daemons with their present descendants, without tare's own process and what it runs.
+func (d daemons) all(of proc.Tree) (pids []int) {
+	seen, not := map[int]bool{}, map[int]bool{os.Getpid(): true}
+	for _, daemon := range d.pids {
+		for _, pid := range of.Descendants(daemon, not) {
+			if !seen[pid] {
+				seen[pid] = true
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// A reading is what every process has done until a moment.
+type reading struct {
+	at   time.Duration
+	done map[process]proc.OnCPU
+	tree proc.Tree
+}
+
+// A process is known by its number and its start, since numbers are used again.
+type process struct {
+	pid   int
+	start uint64
+}
+
+// read looks at every process. What that costs is tare's own, which is left out.
+func read(clock bench.Clock) (reading, error) {
+	all, err := proc.All(root)
+	if err != nil {
+		return reading{}, err
+	}
+	r := reading{clock.Now(), map[process]proc.OnCPU{}, proc.NewTree(all)}
+	for _, p := range all {
+		if p.PID == os.Getpid() {
+			continue
+		}
+		one, err := proc.OnCPUOf(root, p.PID)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // it has ended meanwhile
+		}
+		if err != nil {
+			return reading{}, err
+		}
+		r.done[process{p.PID, p.Start}] = one
+	}
+	return r, nil
+}
+
+// recordWork reports what was done between two readings, per second. A process that began meanwhile
+// counts as a whole; one that has ended does not count. What the kernel does not tell is missing.
+func recordWork(to bench.Recorder, before, after reading, d daemons) {
+	seconds := (after.at - before.at).Seconds()
+	ofEngine := map[int]bool{}
+	for _, pid := range d.all(after.tree) {
+		ofEngine[pid] = true
+	}
+	var whole, engine proc.OnCPU
+	for p, now := range after.done {
+		grown := now.Minus(before.done[p])
+		whole = whole.Plus(grown)
+		if ofEngine[p.pid] {
+			engine = engine.Plus(grown)
+		}
+	}
+	rate := func(metric string, amount float64) {
+		if !math.IsNaN(amount) && seconds > 0 {
+			to.Record(metric, max(amount, 0)/seconds)
+		}
+	}
+	rate(Wakeups, whole.Times)
+	rate(CPU, whole.Time)
+	if d.known {
+		rate(EngineWakeups, engine.Times)
+		rate(EngineCPU, engine.Time)
+	}
+}
+
+// recordMemory reports the memory in use and the processes, as they are now.
+func recordMemory(to bench.Recorder, d daemons) error {
+	used, err := proc.Memory(root)
+	if err != nil {
+		return err
+	}
+	all, err := proc.All(root)
+	if err != nil {
+		return err
+	}
+	own, err := proc.UsageOf(root, os.Getpid())
+	if err != nil {
+		return err
+	}
+	tree := proc.NewTree(all)
+	if v := used.Total - used.Available - float64(own.PSS); !math.IsNaN(v) {
+		to.Record(Memory, v)
+	}
+	if !math.IsNaN(used.Kernel) {
+		to.Record(KernelMemory, used.Kernel)
+	}
+	programs, threads := count(all, tree)
+	to.Record(Processes, float64(programs))
+	to.Record(KernelThreads, float64(threads))
+	if !d.known {
+		return nil
+	}
+	var engine proc.Usage
+	for _, pid := range d.all(tree) {
+		one, err := proc.UsageOf(root, pid)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ESRCH):
+			continue
+		case errors.Is(err, fs.ErrPermission):
+			return nil // an ordinary user may not look at another one's daemon
+		case err != nil:
+			return err
+		}
+		engine = engine.Plus(one)
+	}
+	to.Record(EngineMemory, float64(engine.PSS))
+	return nil
+}
+
+// count returns the number of processes that are not of tare, and that of the kernel's threads.
+func count(all []proc.Process, tree proc.Tree) (programs, threads int) {
+	for _, p := range all {
+		if p.Kernel {
+			threads++
+		}
+	}
+	return len(all) - threads - len(tree.Descendants(os.Getpid(), nil)), threads
+}

@@ -89,7 +89,11 @@ func TestUpAndDown(t *testing.T) {
 			localtest.LimitsForPodman(t)
 			e := open(t, engine)
 			applied := map[string]*bench.Applied{}
-			for _, tool := range []string{program, "bare"} {
+			tools := []string{program, "bare"}
+			if engine == "docker" && exec.Command("docker", "compose", "version").Run() == nil {
+				tools = append(tools, "docker compose")
+			}
+			for _, tool := range tools {
 				s := e.trial(t, "tool", tool)
 				v := workloadtest.Values(compose.New(), s)
 				t.Logf("%s: %s %s %v %v", tool, s.Outcome, s.Reason, v, s.Series)

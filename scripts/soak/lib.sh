@@ -73,7 +73,7 @@ suites() {
 # A Debian 13 with its engines, which is the root of machines of two kinds: of
 # namespaces on this kernel, and virtual ones.
 packages=(
-	docker.io docker-cli containerd podman crun runc          # the engines
+	docker.io docker-cli docker-buildx containerd podman crun runc # the engines
 	iptables nftables iproute2 containernetworking-plugins    # their networks
 	netavark aardvark-dns passt slirp4netns rootlesskit uidmap # those of ordinary users
 	fuse-overlayfs dbus-user-session

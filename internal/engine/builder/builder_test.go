@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -153,18 +154,47 @@ func TestHangs(t *testing.T) {
 	if !errors.Is(err, bench.ErrOpTime) || !strings.Contains(err.Error(), "RUN wait") {
 		t.Errorf("%v, want the limit and the step", err)
 	}
+	ends(t, child)
+}
+
+// ends waits until the process whose number is in a file has ended.
+func ends(t *testing.T, file string) {
+	t.Helper()
 	var pid int
-	text, err := os.ReadFile(child)
+	text, err := os.ReadFile(file)
 	if _, scanErr := fmt.Sscan(string(text), &pid); err != nil || scanErr != nil {
 		t.Fatal(err, scanErr)
 	}
-	for range 1000 {
+	for range 5000 {
 		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || state(pid) == "Z" {
 			return
 		}
 		time.Sleep(time.Millisecond)
 	}
 	t.Errorf("process %d still runs", pid)
+}
+
+// A command does not outlive a tare that is killed.
+func TestTareDies(t *testing.T) {
+	const variable = "TARE_TEST_BUILD"
+	if file := os.Getenv(variable); file != "" {
+		_, err := shell("echo $$ >"+file+".new; mv "+file+".new "+file+"; exec sleep 1000").Run(t.Context(), now)
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "command")
+	tare := exec.Command(os.Args[0], "-test.run=^TestTareDies$")
+	tare.Env = append(os.Environ(), variable+"="+file)
+	if err := tare.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for !exists(file) {
+		time.Sleep(time.Millisecond)
+	}
+	if err := tare.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = tare.Wait() // it was killed
+	ends(t, file)
 }
 
 func exists(file string) bool { _, err := os.Stat(file); return err == nil }

@@ -169,10 +169,14 @@ func (e *Engine) Built(ctx context.Context, _ bench.Build) (bench.BuiltImage, er
 
 // RemoveBuild implements bench.ImageBuilder.
 func (e *Engine) RemoveBuild(ctx context.Context, b bench.Build) error {
+	t, err := e.buildTool(ctx, b.Builder)
+	if err != nil {
+		return err
+	}
 	return builder.RemoveAll(ctx, e.buildCut.Load(), func() (bool, error) {
 		images, err := e.removeBuilt(ctx, func(label string) bool { return bench.IsMarked(label, b.Mark) })
-		if err != nil {
-			return false, err
+		if err != nil || !t.kit {
+			return images, err
 		}
 		records, err := e.removeRecords(ctx, func(text string) bool { return strings.Contains(text, b.Mark+"/") })
 		return images || records, err

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/moby/moby/client"
 
@@ -24,15 +25,30 @@ type buildRecord struct {
 	Parents     []string `json:" Parents"` // the engine writes this blank
 }
 
-// buildRecords lists BuildKit's cache. The client library's answer has no Parent.
+// buildRecords lists BuildKit's cache, where the engine is on this machine. An engine does that for one
+// client at a time and refuses the others.
 func (e *Engine) buildRecords(ctx context.Context) ([]buildRecord, error) {
+	if !strings.HasPrefix(e.client.DaemonHost(), "unix://") {
+		return nil, nil
+	}
+	const tries, pause = 50, 100 * time.Millisecond
+	for n := 1; ; n++ {
+		records, err := e.askRecords(ctx)
+		if err == nil || n == tries || !strings.Contains(err.Error(), "already running") {
+			return records, e.failed("list the build cache", err)
+		}
+		if err := bench.Sleep(ctx, pause); err != nil {
+			return nil, e.failed("list the build cache", err)
+		}
+	}
+}
+
+// askRecords makes the call. The client library's answer has no Parent.
+func (e *Engine) askRecords(ctx context.Context) ([]buildRecord, error) {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return e.connect(ctx)
 	}}
 	defer transport.CloseIdleConnections()
-	if !strings.HasPrefix(e.client.DaemonHost(), "unix://") {
-		return nil, nil // it may be encrypted, and is another machine's
-	}
 	address := "http://docker/v" + e.client.ClientVersion() + "/system/df?type=build-cache&verbose=1"
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -40,18 +56,24 @@ func (e *Engine) buildRecords(ctx context.Context) ([]buildRecord, error) {
 	}
 	answer, err := (&http.Client{Transport: transport}).Do(r)
 	if err != nil {
-		return nil, e.failed("list the build cache", bench.Because(ctx, err))
+		return nil, bench.Because(ctx, err)
 	}
 	defer func() { _ = answer.Body.Close() }() // it was only read
+	if answer.StatusCode == http.StatusNotFound {
+		return nil, nil // an engine that only speaks this API, and has no BuildKit
+	}
+	body := json.NewDecoder(io.LimitReader(answer.Body, maxResponse))
 	if answer.StatusCode != http.StatusOK {
-		return nil, e.failed("list the build cache", fmt.Errorf("HTTP status %d", answer.StatusCode))
+		var failure struct{ Message string }
+		_ = body.Decode(&failure) // the status says enough
+		return nil, fmt.Errorf("HTTP status %d: %.300q", answer.StatusCode, failure.Message)
 	}
 	var usage struct {
 		BuildCache      []buildRecord // until API 1.51
 		BuildCacheUsage struct{ Items []buildRecord }
 	}
-	if err := json.NewDecoder(io.LimitReader(answer.Body, maxResponse)).Decode(&usage); err != nil {
-		return nil, e.failed("list the build cache", bench.Because(ctx, err))
+	if err := body.Decode(&usage); err != nil {
+		return nil, bench.Because(ctx, err)
 	}
 	return append(usage.BuildCache, usage.BuildCacheUsage.Items...), nil
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -27,22 +28,27 @@ func (e *Engine) BuildTool(ctx context.Context, which string) (string, error) {
 	if which != "" {
 		return "", e.unsupported("builder %s: podman has one builder of its own: use builder=auto", which)
 	}
+	if known := e.buildTool.Load(); known != nil {
+		return *known, nil
+	}
 	c, err := e.client(ctx, "")
 	if err != nil {
 		return "", err
 	}
-	said, err := e.ask(ctx, "podman", "--version")
-	if errors.Is(err, os.ErrNotExist) {
+	program, err := exec.LookPath("podman")
+	if err != nil {
 		return "", e.unsupported("build: there is no podman command: install podman, or podman-remote: %v", err)
 	}
+	said, err := e.ask(ctx, program, "--version")
 	if err != nil {
 		return "", err
 	}
-	where := ""
+	tool := "podman build " + versionOf(string(said))
 	if e.host() != "" {
-		where = ", through its service " + c.Version.Version
+		tool += ", through its service " + c.Version.Version
 	}
-	return "podman build " + versionOf(string(said)) + where, nil
+	e.buildTool.Store(&tool)
+	return tool, nil
 }
 
 // builtName is the name of every image that the run builds.

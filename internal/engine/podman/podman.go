@@ -49,7 +49,8 @@ type Engine struct {
 	mu      sync.Mutex         // held while a client is opened
 	clients map[string]*client // by runtime; "" is the default
 
-	buildCut atomic.Bool // the last build did not end by itself
+	buildTool atomic.Pointer[string] // what builds images; nil until it was asked
+	buildCut  atomic.Bool            // the last build did not end by itself
 
 	run    owned.Run
 	images owned.Loader

@@ -206,7 +206,7 @@ func TestOwnContext(t *testing.T) {
 	}
 
 	f := &fixture{options: options{context: dir}, run: "test", dir: t.TempDir()}
-	if err := errors.Join(f.fill(t.Context()), f.Reset(t.Context()), f.Reset(t.Context())); err != nil {
+	if err := errors.Join(os.Mkdir(f.contextDir(), 0o755), f.fill(t.Context()), f.Reset(t.Context()), f.Reset(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Lstat(filepath.Join(f.contextDir(), "sub", "run.sh"))
@@ -217,11 +217,21 @@ func TestOwnContext(t *testing.T) {
 		t.Errorf("the link leads to %q, %v", to, err)
 	}
 
+	in := &fixture{options: options{context: dir}, run: "test", dir: filepath.Join(dir, "state")}
+	if err := os.MkdirAll(in.contextDir(), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := in.fill(t.Context()); err == nil || !strings.Contains(err.Error(), "choose another with --state") {
+		t.Errorf("a context with the run in it: %v", err)
+	}
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.RemoveAll(in.dir); err != nil {
+		t.Fatal(err)
+	}
 	g := &fixture{options: options{context: dir}, run: "test", dir: t.TempDir()}
-	if err := g.fill(t.Context()); err == nil || !strings.Contains(err.Error(), "pipe is neither a file") {
+	if err := errors.Join(os.Mkdir(g.contextDir(), 0o755), g.fill(t.Context())); err == nil || !strings.Contains(err.Error(), "pipe is neither a file") {
 		t.Errorf("a pipe: %v", err)
 	}
 }

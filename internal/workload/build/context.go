@@ -99,7 +99,11 @@ func openRegular(path string) (*os.File, error) {
 // copyTree copies a context: its files with their modes and times, directories and symbolic links.
 func copyTree(ctx context.Context, to, from string) error {
 	entries, left := 0, int64(maxContext)
-	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+	own, err := os.Stat(to)
+	if err != nil {
+		return err
+	}
+	err = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
@@ -112,6 +116,9 @@ func copyTree(ctx context.Context, to, from string) error {
 		name, err := filepath.Rel(from, path)
 		if err != nil {
 			return err
+		}
+		if info, err := d.Info(); err == nil && os.SameFile(info, own) {
+			return errors.New("the directory in which tare keeps the run is in it: choose another with --state")
 		}
 		left, err = copyEntry(filepath.Join(to, name), path, d, left)
 		return err

@@ -1,6 +1,7 @@
 package build_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"os"
@@ -160,6 +161,64 @@ func TestFaults(t *testing.T) {
 			t.Errorf("left: %v", left)
 		}
 	})
+}
+
+// If podman is killed, the process of a step goes on. It is found and ended with what else is left.
+func TestKilledPodman(t *testing.T) {
+	e := open(t, "podman")
+	if err := e.Prepare(t.Context(), bench.Spec{}); err != nil {
+		t.Fatal(err)
+	}
+	b := file(t, e.run, "RUN [\""+agent.Path+"\", \"hold\"]\n")
+	cmd := bare(e, b)
+	out, err := cmd.StdoutPipe()
+	if err := errors.Join(err, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && lines.Text() != "ready" {
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+	left := e.left(t, e.run)
+	runs := 0
+	for _, l := range left {
+		runs += inside(t, l.ID)
+	}
+	if runs == 0 {
+		t.Fatal("no process is in what is left, so this test shows nothing")
+	}
+	for _, l := range left {
+		if err := e.cleaner.RemoveLeftover(t.Context(), l); err != nil {
+			t.Errorf("%v: %v", l, err)
+		}
+	}
+	for _, l := range left {
+		if n := inside(t, l.ID); n > 0 {
+			t.Errorf("%d processes still run in %s", n, l.ID)
+		}
+	}
+	if left := e.left(t, e.run); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// inside counts the processes that run in a working container.
+func inside(t *testing.T, id string) (n int) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/root/run/.containerenv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		text, _ := os.ReadFile(name) // empty if the process has ended
+		if strings.Contains(string(text), "\nid=\""+id+"\"\n") {
+			n++
+		}
+	}
+	return n
 }
 
 // BenchmarkOverhead compares a build through tare with the bare command, of which nobody reads the output.

@@ -30,7 +30,7 @@ func TestCompose(t *testing.T) {
 	p := newTestEnv(t)
 	var d report.Document
 	decode(t, p.must(t, "run", "compose", "--json", "--engine", strings.Join(composable(t), ","), "--blocks", "1",
-		"--warmup", "0", "--precision", "off", "--no-control", "--washout", "off").stdout, &d)
+		"--warmup", "0", "--precision", "off", "--no-control", "--washout", "off", "--param", "services=2").stdout, &d)
 	for _, name := range []string{"up", "down", "up.command", "up.first"} {
 		wantValues(t, d, name, nil)
 	}

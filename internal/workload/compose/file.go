@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -166,15 +167,17 @@ func (d definition) check(project string) error {
 			return fmt.Errorf("service %s has no image: build it first, and name it with image", name)
 		}
 	}
-	for kind, all := range map[string]map[string]*resource{"network": d.Networks, "volume": d.Volumes} {
-		for _, key := range slices.Sorted(maps.Keys(all)) {
-			r := all[key]
-			if r == nil || r.Name == "" || r.Name == project+"_"+key || r.External != nil && r.External != false {
-				continue
-			}
-			return fmt.Errorf("%s %s has the fixed name %.80q, which one of yours may have: measure a copy of the file "+
-				"without name, or with external", kind, key, r.Name)
+	return cmp.Or(checkNames(project, "network", d.Networks), checkNames(project, "volume", d.Volumes))
+}
+
+func checkNames(project, kind string, all map[string]*resource) error {
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		r := all[key]
+		if r == nil || r.Name == "" || r.Name == project+"_"+key || r.External != nil && r.External != false {
+			continue
 		}
+		return fmt.Errorf("%s %s has the fixed name %.80q, which one of yours may have: measure a copy of the file "+
+			"without name, or with external", kind, key, r.Name)
 	}
 	return nil
 }

@@ -135,7 +135,8 @@ func TestReadFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, says := range map[string]string{
-		dir: "is not a file", large: "is larger than 64 KiB", filepath.Join(dir, "none"): "no such file", "/dev/zero": "is not a file",
+		dir: "is not a file", "/dev/zero": "is not a file",
+		large: "is larger than 64 KiB", filepath.Join(dir, "none"): "no such file",
 	} {
 		if _, err := readFile(name); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", name, err, says)

@@ -1,6 +1,7 @@
 package compose_test
 
 import (
+	"context"
 	"net"
 	"os"
 	"os/exec"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -67,10 +69,10 @@ func requireProgram(t testing.TB, engine, name string) {
 var programs = map[string]string{"docker": "docker-compose", "podman": "podman-compose"}
 
 // nothingLeft checks that the engine has nothing of the run but images.
-func (e liveEngine) nothingLeft(t *testing.T) {
+func (e liveEngine) nothingLeft(ctx context.Context, t *testing.T) {
 	t.Helper()
 	cleaner, _ := bench.As[bench.Cleaner](e)
-	left, err := cleaner.Leftovers(t.Context(), func(run string) bool { return run == e.run })
+	left, err := cleaner.Leftovers(ctx, func(run string) bool { return run == e.run })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +91,11 @@ func TestUpAndDown(t *testing.T) {
 			localtest.LimitsForPodman(t)
 			e := open(t, engine)
 			applied := map[string]*bench.Applied{}
-			for _, tool := range []string{program, "bare"} {
+			tools := []string{program, "bare"}
+			if engine == "docker" && exec.Command("docker", "compose", "version").Run() == nil {
+				tools = append(tools, "docker compose")
+			}
+			for _, tool := range tools {
 				s := e.trial(t, "tool", tool)
 				v := workloadtest.Values(compose.New(), s)
 				t.Logf("%s: %s %s %v %v", tool, s.Outcome, s.Reason, v, s.Series)
@@ -101,7 +107,7 @@ func TestUpAndDown(t *testing.T) {
 					t.Errorf("%s: %v, %v", tool, v, s.Series)
 				}
 				applied[tool] = s.Applied
-				e.nothingLeft(t)
+				e.nothingLeft(t.Context(), t)
 			}
 			one, other := applied[program], applied["bare"]
 			if !regexp.MustCompile("^"+program+` [1-9][0-9]*[.]`).MatchString(one.Maker) || other.Maker != "" {
@@ -115,6 +121,22 @@ func TestUpAndDown(t *testing.T) {
 				t.Errorf("(-bare +%s):\n%s", program, diff)
 			}
 		})
+	}
+}
+
+// A program that is cut short in the middle leaves nothing.
+func TestCut(t *testing.T) {
+	requireProgram(t, "docker", programs["docker"])
+	e := open(t, "docker")
+	for _, limit := range []time.Duration{300 * time.Millisecond, 600 * time.Millisecond, 900 * time.Millisecond} {
+		s := workloadtest.Trials{
+			Workload: compose.New(), Engine: e, Client: localtest.Native(t), ID: e.run, Op: limit,
+			Params: map[string]string{"tool": programs["docker"], "services": "8"},
+		}.Run(t)[0]
+		if s.Outcome != bench.TimedOut || s.Operation != "up" {
+			t.Errorf("%s in %q: %s", s.Outcome, s.Operation, s.Reason)
+		}
+		e.nothingLeft(t.Context(), t)
 	}
 }
 
@@ -190,6 +212,9 @@ func freePort(t *testing.T, taken bool) string {
 func TestFile(t *testing.T) {
 	for engine, program := range programs {
 		t.Run(engine, func(t *testing.T) {
+			if testing.Short() && engine == "podman" {
+				t.Skip("podman-compose waits for a second after each container")
+			}
 			requireProgram(t, engine, program)
 			localtest.LimitsForPodman(t)
 			e := open(t, engine)
@@ -206,7 +231,7 @@ func TestFile(t *testing.T) {
 				!slices.Equal(s.Applied.Argv, []string{"/tare-agent", "serve", "4811"}) {
 				t.Errorf("%s: %s: %v, %+v", s.Outcome, s.Reason, v, s.Applied)
 			}
-			e.nothingLeft(t)
+			e.nothingLeft(t.Context(), t)
 		})
 	}
 }
@@ -216,6 +241,7 @@ func TestFileFaults(t *testing.T) {
 	const engine = "docker"
 	requireProgram(t, engine, programs[engine])
 	e := open(t, engine)
+	t.Cleanup(func() { e.nothingLeft(context.Background(), t) })
 	image := imageFor(t, e)
 	one := func(more string) string { return "services:\n  a:\n    image: " + image + "\n" + more }
 	agent := "    entrypoint: [/tare-agent]\n"
@@ -240,11 +266,11 @@ func TestFileFaults(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each is a project of its own
 			s := e.trial(t, "file", writeFile(t, test.text), "timeout", "3s", "tool", "docker-compose")
 			if s.Outcome != test.outcome || !strings.Contains(s.Reason, test.says) {
 				t.Errorf("%s: %s", s.Outcome, s.Reason)
 			}
-			e.nothingLeft(t)
 		})
 	}
 }

@@ -264,7 +264,8 @@ func TestLoadBound(t *testing.T) {
 	tr := trial{fixture: &fixture{}}
 	tr.cpus.server = []int{1, 2}
 	r := partResult{
-		part: part{time: "1s"}, report: &report.Report{Values: map[string]float64{clientCPU: 0.99}}, cpu: time.Second,
+		report: &report.Report{Values: map[string]float64{clientCPU: 0.99}, Facts: map[string]string{"span": "1"}},
+		cpu:    time.Second,
 	}
 	if !tr.isLoadBound(r) {
 		t.Error("a server that was idle for half of the time is no bottleneck")

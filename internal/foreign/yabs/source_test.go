@@ -38,16 +38,16 @@ func read(t testing.TB, text string) ([]foreign.Set, error) {
 // lines tells what a set has in it.
 func lines(s *foreign.Set) (all []string) {
 	for _, t := range s.Trials {
-		text := ""
+		var text strings.Builder
 		for _, l := range t.Levels {
-			text += l.Key + "=" + l.Value + " "
+			text.WriteString(l.Key + "=" + l.Value + " ")
 		}
 		var names []string
 		for name, v := range t.Values {
 			names = append(names, fmt.Sprintf("%s=%.6g", name, v))
 		}
 		slices.Sort(names)
-		all = append(all, text+strings.Join(names, " ")+t.Failed)
+		all = append(all, text.String()+strings.Join(names, " ")+t.Failed)
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package survey_test
 
 import (
 	"context"
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,9 +53,7 @@ func TestChosenTools(t *testing.T) {
 		w := hostSurvey(&got, &log)
 		task := bench.Task{Common: new(bench.Common), Params: map[string]string{"tool": "", "a.tool": "", "b.tool": ""}}
 		task.Spec.Network = "@peer" // which b does not get
-		for name, value := range tt.params {
-			task.Params[name] = value
-		}
+		maps.Copy(task.Params, tt.params)
 		if _, err := w.(bench.Fixturer).Setup(t.Context(), task); err != nil {
 			t.Fatal(err)
 		}

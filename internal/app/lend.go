@@ -117,6 +117,9 @@ func permissions() map[string]permission {
 		"DataName": func(spec bench.Spec, _ []string) string {
 			return denyUnless(spec.DataName == "", "data that outlive their container")
 		},
+		"Member": func(spec bench.Spec, _ []string) string {
+			return denyUnless(spec.Member == nil, "a container of a project")
+		},
 		"Limits":   permitLimits,
 		"Security": permitSecurity,
 		"Shm": func(spec bench.Spec, _ []string) string {

@@ -53,6 +53,7 @@ func TestPermit(t *testing.T) {
 		"processors by name":               {bench.Spec{Argv: serve, Limits: bench.Limits{CPUSet: "../x"}}, false},
 		"a limit below zero":               {bench.Spec{Argv: serve, Limits: bench.Limits{Pids: -1}}, false},
 		"a place for data":                 {bench.Spec{Argv: serve, Storage: "volume"}, false},
+		"a place in a project":             {bench.Spec{Argv: serve, Member: &bench.Membership{}}, false},
 		"published": {
 			bench.Spec{
 				Argv: serve, Network: "bridge", Reach: bench.ReachPublished, Ports: []bench.Port{{Container: 80, Protocol: "tcp"}},

@@ -22,8 +22,19 @@ import (
 // testTimeout bounds what must not hang.
 const testTimeout = time.Minute
 
-// TestMain is also the program that is copied to the other machine.
+// TestMain is also the program that is copied to the other machine, and a connection that ends after
+// some bytes.
 func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "cut" {
+		n, err := strconv.ParseInt(os.Args[2], 10, 64)
+		if err == nil {
+			_, err = io.CopyN(os.Stdout, struct{ io.Reader }{os.Stdin}, n)
+		}
+		if err != nil {
+			os.Exit(1)
+		}
+		return
+	}
 	if len(os.Args) == 3 && os.Args[1] == "agent" {
 		if err := agent(os.Args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -247,18 +258,22 @@ func TestSilentMachine(t *testing.T) {
 // A connection that is cut at any instant is an error of the session, and nothing stays on the other
 // machine.
 func TestCut(t *testing.T) {
-	own, err := os.Stat("/proc/self/exe")
+	own, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	size := own.Size()
+	info, err := os.Stat(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := info.Size()
 	for i := range 12 {
 		after := rand.Int64N(size + 4000)
 		if i%2 == 1 {
 			after = size + rand.Int64N(300) // in what follows the program
 		}
 		t.Run(strconv.FormatInt(after, 10), func(t *testing.T) {
-			there := newSite(t, fmt.Sprintf(`exec 3>&1; head -c %d | sh -c "$command"`, after))
+			there := newSite(t, fmt.Sprintf(`%s cut %d | sh -c "$command"`, own, after))
 			s, err := peer.Start(t.Context(), there.target())
 			if err == nil {
 				for range 100 {

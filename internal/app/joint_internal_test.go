@@ -66,7 +66,7 @@ func TestClocksDiffer(t *testing.T) {
 			t.Errorf("host %s: shift %v, want %v", h.name, h.shift, want)
 		}
 	}
-	e, err := experiment.Parse("test.yaml", []byte("name: test\nworkload: lifecycle\nengine: native\nblocks: 3\n"+
+	e, err := experiment.Parse("test.yaml", []byte("name: test\nworkload: lifecycle\nfactors: {engine: [native]}\nblocks: 3\n"+
 		"warmup: 0\nwashout: off\nprecision: off\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -107,8 +107,8 @@ func TestClocksDiffer(t *testing.T) {
 			t.Errorf("host %d keeps its records: %v", i, err)
 		}
 	}
-	if a, b := len(runs[0].Samples), len(runs[1].Samples); a != 6 || b != a {
-		t.Errorf("%d and %d trials, want 3 blocks of 2", a, b)
+	if a, b := len(runs[0].Samples), len(runs[1].Samples); a != 3 || b != a {
+		t.Errorf("%d and %d trials, want 3 each", a, b)
 	}
 }
 

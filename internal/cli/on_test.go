@@ -124,12 +124,20 @@ func wantTogether(t *testing.T, runs []*bench.Run, hosts ...string) {
 	}
 }
 
+// byHost reads every stored run, in the order of hosts.
+func (p *testEnv) byHost(t *testing.T) []*bench.Run {
+	t.Helper()
+	all := p.runs(t)
+	slices.SortFunc(all, func(a, b *bench.Run) int { return strings.Compare(a.Header.ID, b.Header.ID) })
+	return all
+}
+
 // Hosts are measured together, and compared block by block; nothing stays on them.
 func TestOn(t *testing.T) {
 	h := newHosts(t, "a", "b")
 	p := h.client(t)
 	result := p.must(t, on("a,b", "--name", "first")...)
-	wantTogether(t, p.runs(t), "a", "b")
+	wantTogether(t, p.byHost(t), "a", "b")
 	for _, want := range []string{"at the same times", "how these machines differed"} {
 		if !strings.Contains(strings.Join(strings.Fields(result.stdout), " "), want) {
 			t.Errorf("the report lacks %q:\n%s", want, result.stdout)
@@ -164,7 +172,10 @@ func TestOnRefused(t *testing.T) {
 		{on("a", "--output", "x"), 2, "cannot be combined"},
 		{on("a,b"), 1, "b: tare could not be started"},
 		{[]string{"run", "lifecycle", "--on", "a", "--engine", "nosuch"}, 2, "nosuch"},
-		{[]string{"run", "image", "tar:nowhere.tar", "tar:none.tar", "--on", "a", "--engine", "native", "--blocks", "6"}, 1, "host a: "},
+		{
+			[]string{"run", "lifecycle", "--on", "a", "--engine", "native,docker,name=d2,host=unix:///nowhere.sock", "--blocks", "6"},
+			4, "host a: engine d2: ",
+		},
 	} {
 		result := p.tare(t, test.args...)
 		if result.code != test.code || !strings.Contains(result.stderr, test.want) {
@@ -196,7 +207,7 @@ func (p *testEnv) awaitOn(t *testing.T, r *process, n, samples int) {
 func TestOnHostLost(t *testing.T) {
 	h := newHosts(t, "a", "b")
 	p := h.client(t)
-	args := on("a,b", "--blocks", "40")
+	args := on("a,b", "--blocks", "200")
 	r := p.begin(t, args...)
 	p.awaitOn(t, r, 2, 10)
 	h.login(t, "b", "echo 'ssh: connect to host b port 22: No route to host' >&2; exit 255")
@@ -206,7 +217,7 @@ func TestOnHostLost(t *testing.T) {
 		t.Errorf("exit code %d, want 1, the host and what to do\n%s", result.code, result.stderr)
 	}
 	p.nothingLeft(t)
-	before := p.runs(t)
+	before := p.byHost(t)
 	if result := p.tare(t, "resume"); result.code != 1 || !strings.Contains(result.stderr, "No route to host") {
 		t.Errorf("resume while the host is away: exit code %d\n%s", result.code, result.stderr)
 	}
@@ -214,7 +225,7 @@ func TestOnHostLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.must(t, "resume")
-	after := p.runs(t)
+	after := p.byHost(t)
 	wantTogether(t, after, "a", "b")
 	for i, r := range before {
 		if n := len(r.Samples); n < 10 || r.End != nil || after[i].Samples[n-1].Began != r.Samples[n-1].Began {
@@ -229,14 +240,14 @@ func TestOnHostLost(t *testing.T) {
 func TestOnOthersGoOn(t *testing.T) {
 	h := newHosts(t, "a", "b", "c")
 	p := h.client(t)
-	r := p.begin(t, on("a,b,c", "--blocks", "30")...)
+	r := p.begin(t, on("a,b,c", "--blocks", "200")...)
 	p.awaitOn(t, r, 3, 8)
 	h.cut(t, "c")
 	result := r.end(t)
 	if result.code != 1 || !strings.Contains(result.stderr, "host c is gone") {
 		t.Errorf("exit code %d\n%s", result.code, result.stderr)
 	}
-	all := p.runs(t)
+	all := p.byHost(t)
 	wantTogether(t, all[:2], "a", "b", "c")
 	if all[2].End != nil {
 		t.Error("the run of the lost host is finished")
@@ -245,7 +256,7 @@ func TestOnOthersGoOn(t *testing.T) {
 	if again.code != 1 || !strings.Contains(again.stderr, "does not go on") {
 		t.Errorf("resume: exit code %d\n%s", again.code, again.stderr)
 	}
-	if got := p.runs(t)[2]; len(got.Samples) < len(all[2].Samples) {
+	if got := p.byHost(t)[2]; len(got.Samples) < len(all[2].Samples) {
 		t.Errorf("%d trials of the lost host are stored, %d before", len(got.Samples), len(all[2].Samples))
 	}
 	h.nothingLeft(t)
@@ -258,13 +269,13 @@ func TestOnClientKilled(t *testing.T) {
 		t.Run(strconv.Itoa(samples), func(t *testing.T) {
 			h := newHosts(t, "a", "b")
 			p := h.client(t)
-			r := p.begin(t, on("a,b", "--blocks", "20")...)
+			r := p.begin(t, on("a,b", "--blocks", "60")...)
 			p.awaitOn(t, r, 2, samples)
 			r.signal(t, syscall.SIGKILL)
 			r.end(t)
 			p.must(t, "clean")
 			p.must(t, "resume")
-			wantTogether(t, p.runs(t), "a", "b")
+			wantTogether(t, p.byHost(t), "a", "b")
 			h.nothingLeft(t)
 			p.nothingLeft(t)
 		})
@@ -275,7 +286,7 @@ func TestOnClientKilled(t *testing.T) {
 func TestOnInterrupted(t *testing.T) {
 	h := newHosts(t, "a", "b")
 	p := h.client(t)
-	r := p.begin(t, on("a,b", "--blocks", "30")...)
+	r := p.begin(t, on("a,b", "--blocks", "200")...)
 	p.awaitOn(t, r, 2, 6)
 	r.signal(t, syscall.SIGINT)
 	result := r.end(t)
@@ -285,7 +296,7 @@ func TestOnInterrupted(t *testing.T) {
 	h.nothingLeft(t)
 	p.nothingLeft(t)
 	p.must(t, "resume")
-	wantTogether(t, p.runs(t), "a", "b")
+	wantTogether(t, p.byHost(t), "a", "b")
 	h.nothingLeft(t)
 }
 
@@ -305,9 +316,9 @@ func TestOnRealSSH(t *testing.T) {
 	h.trust(t)
 	p.must(t, "doctor", "--remote", "a")
 	p.must(t, on("a,b")...)
-	wantTogether(t, p.runs(t), "a", "b")
+	wantTogether(t, p.byHost(t), "a", "b")
 	p.must(t, "run", "net-rtt", "--remote", "a", "--engine", "native", "--network", "native", "--blocks", "2",
-		"--warmup", "0", "--washout", "off", "--pings", "500", "--no-control")
+		"--warmup", "0", "--washout", "off", "--pings", "1000", "--no-control")
 	last := p.last(t)
 	for _, s := range last.Samples {
 		if s.Outcome != bench.OK {

@@ -129,7 +129,7 @@ func Compare(runs []*bench.Run, opt CompareOptions) (*Contrast, error) {
 	c.adjustAndDecide()
 	c.warn()
 	c.Trust.Level = High
-	c.Trust.lower(doubtsAcross(), c.Warnings, func(string) string { return "" })
+	c.Trust.lower(doubtsAcross(c.Unit), c.Warnings, func(string) string { return "" })
 	return c.Contrast, nil
 }
 

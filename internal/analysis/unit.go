@@ -158,7 +158,7 @@ func (c *contrastBuilder) carries() string {
 	switch {
 	case c.Unit == UnitBlock:
 		return "the hosts measured each block at the same time, so what comes and goes for all of them cancels out; " +
-			machines + ", and everything that differs between them is confounded with the difference"
+			machines
 	case c.Unit == UnitHost:
 		return "each value is one host, so this tells groups of machines apart; what else differs between the groups is " +
 			"confounded with the difference"

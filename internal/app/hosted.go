@@ -299,8 +299,10 @@ func (h *hosted) begin(do func(ctx context.Context, o Options) error) error {
 	return nil
 }
 
-// barrier waits until the other machine says that a block begins.
+// barrier waits until the other machine says that a block begins. That machine has the records of the
+// blocks before by then.
 func (h *hosted) barrier(ctx context.Context, block int, reason bench.StopReason) (bench.StopReason, error) {
+	h.records.publish(ctx)
 	select {
 	case h.arrivals <- arrival{Block: block, Reason: reason}:
 	case <-h.interrupted:

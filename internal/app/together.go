@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/experiment"
 	"github.com/tare-bench/tare/internal/remote/peer"
 	"github.com/tare-bench/tare/internal/store/record"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // A Together is a plan that is measured on several hosts, whose blocks begin at the same times. It
@@ -53,6 +54,22 @@ func (t *Together) Hosts() (all []string) {
 func (t *Together) Runs() (all []string) {
 	for _, h := range t.hosts {
 		all = append(all, h.run)
+	}
+	return all
+}
+
+// ClocksApart says which clocks differ so much from the one of this machine that somebody may wonder.
+func (t *Together) ClocksApart() (all []string) {
+	const much = 2 * time.Second
+	for _, h := range t.hosts {
+		switch ahead := -h.shift; {
+		case ahead > much:
+			all = append(all, fmt.Sprintf("the clock of %s is %s ahead of the one here, which gives all times", h.name,
+				unit.FormatDuration(ahead)))
+		case ahead < -much:
+			all = append(all, fmt.Sprintf("the clock of %s is %s behind the one here, which gives all times", h.name,
+				unit.FormatDuration(-ahead)))
+		}
 	}
 	return all
 }
@@ -96,16 +113,11 @@ func (a *App) PlanTogether(ctx context.Context, e *experiment.Experiment, hosts 
 	if err == nil {
 		err = t.plan(ctx, e)
 	}
-	if err != nil && (t.Planned == nil || !isParams(err, t.Planned)) {
+	if err != nil {
 		t.Close()
 		return nil, err
 	}
-	return t, err
-}
-
-// isParams reports whether a plan was made although there is an error: see Plan.
-func isParams(err error, p *Planned) bool {
-	return err != nil && len(p.Plan.Cells) > 0 && p.Workload != nil
+	return t, nil
 }
 
 func newTogether(id string, hosts []string) *Together {
@@ -187,7 +199,6 @@ func (t *Together) plan(ctx context.Context, e *experiment.Experiment) error {
 		}
 	}
 	if missing != nil {
-		t.Planned = nil
 		return &Problem{Kind: Unusable, Err: errors.Join(missing...), Names: p.usableEngines()}
 	}
 	return p.checkParams()

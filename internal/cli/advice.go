@@ -70,6 +70,8 @@ func adviceForRun(p *app.Problem) advice {
 		return advice{false, "on " + strings.Join(p.Names, "") + ": tare clean"}
 	case app.HostLost:
 		return advice{false, "what it has measured is kept there; once it can be reached: tare resume " + p.Run}
+	case app.NotAlone:
+		return advice{true, "measure once more with --on"}
 	case app.NoPartner:
 		return advice{false, "'tare compare' compares what there is"}
 	case app.Interrupted:

@@ -81,6 +81,9 @@ func (a *invocation) runOn(
 		return named(err)
 	}
 	defer together.Close()
+	for _, text := range together.ClocksApart() {
+		a.notice("%s", text)
+	}
 	return a.withStore(ctx, func(s bench.Store) error {
 		err := t.MeasureTogether(ctx, s, together, app.Options{Name: keep.name, Interrupt: a.interrupted})
 		return a.concludeOn(ctx, s, together.Runs(), format, err)

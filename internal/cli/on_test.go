@@ -3,6 +3,7 @@ package cli_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -207,7 +208,7 @@ func (p *testEnv) awaitOn(t *testing.T, r *process, n, samples int) {
 func TestOnHostLost(t *testing.T) {
 	h := newHosts(t, "a", "b")
 	p := h.client(t)
-	args := on("a,b", "--blocks", "200")
+	args := on("a,b", "--blocks", "120")
 	r := p.begin(t, args...)
 	p.awaitOn(t, r, 2, 10)
 	h.login(t, "b", "echo 'ssh: connect to host b port 22: No route to host' >&2; exit 255")
@@ -240,7 +241,7 @@ func TestOnHostLost(t *testing.T) {
 func TestOnOthersGoOn(t *testing.T) {
 	h := newHosts(t, "a", "b", "c")
 	p := h.client(t)
-	r := p.begin(t, on("a,b,c", "--blocks", "200")...)
+	r := p.begin(t, on("a,b,c", "--blocks", "120")...)
 	p.awaitOn(t, r, 3, 8)
 	h.cut(t, "c")
 	result := r.end(t)
@@ -286,7 +287,7 @@ func TestOnClientKilled(t *testing.T) {
 func TestOnInterrupted(t *testing.T) {
 	h := newHosts(t, "a", "b")
 	p := h.client(t)
-	r := p.begin(t, on("a,b", "--blocks", "200")...)
+	r := p.begin(t, on("a,b", "--blocks", "120")...)
 	p.awaitOn(t, r, 2, 6)
 	r.signal(t, syscall.SIGINT)
 	result := r.end(t)
@@ -344,4 +345,44 @@ func findSSHD() (string, error) {
 		}
 	}
 	return "", errors.New("no sshd here")
+}
+
+// Whenever a connection is cut, what was measured is fetched, and in the end all is there.
+func TestOnCutAnywhere(t *testing.T) {
+	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+	times := 3
+	if !testing.Short() {
+		times = 20
+	}
+	for range times {
+		after := time.Duration(random.Int64N(int64(800 * time.Millisecond)))
+		t.Run(after.String(), func(t *testing.T) {
+			h := newHosts(t, "a", "b")
+			p := h.client(t)
+			r := p.begin(t, on("a,b", "--blocks", "100")...)
+			for deadline := time.Now().Add(testTimeout); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+				if text, err := os.ReadFile(filepath.Join(h.dir, "b.pid")); err == nil && len(text) > 0 {
+					break
+				}
+			}
+			time.Sleep(after)
+			h.cut(t, "b")
+			result := r.end(t)
+			p.nothingLeft(t)
+			before := p.byHost(t)
+			if result.code == 0 {
+				t.Fatalf("the cut is not noticed:\n%s", result.stderr)
+			}
+			if len(before) < 2 { // it was cut before both had begun
+				if !strings.Contains(result.stderr, "b") {
+					t.Errorf("exit code %d, and nothing says where:\n%s", result.code, result.stderr)
+				}
+				return
+			}
+			p.must(t, "resume")
+			wantTogether(t, p.byHost(t), "a", "b")
+			h.nothingLeft(t)
+			p.nothingLeft(t)
+		})
+	}
 }

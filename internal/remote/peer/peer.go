@@ -41,6 +41,8 @@ const (
 	writeTimeout = 30 * time.Second
 	// endTime is how long tare waits for the other side to clean up and to end.
 	endTime = time.Minute
+	// lostTime is the same for ssh whose connection is lost.
+	lostTime = 2 * time.Second
 )
 
 // A Target is a tare to be started on another machine.

@@ -105,8 +105,12 @@ func (s *Session) Err() error {
 func (s *Session) Lost() <-chan struct{} { return s.lost }
 
 // Close ends the session. It waits until tare on the other machine has cleaned up and ended, but not
-// for ever.
+// for ever, and not for a machine to which the connection is lost.
 func (s *Session) Close() error {
+	limit := endTime
+	if s.Err() != nil {
+		limit = lostTime
+	}
 	err := s.conn.Close()
 	s.setLost()
 	p := s.process
@@ -114,7 +118,7 @@ func (s *Session) Close() error {
 		return err
 	}
 	go p.drain()
-	if !p.waitFor(endTime) {
+	if !p.waitFor(limit) {
 		err = &Error{Host: s.host, Kind: Lost, Text: "tare has not ended there: run 'tare clean' on that machine"}
 	}
 	p.abandon()

@@ -64,6 +64,7 @@ func (c *contrastBuilder) warn() {
 	c.add(CodeNotApart, what, hint, "")
 	c.warnNotInterleaved()
 	c.warnRuns()
+	c.warnChanging()
 	c.warnUnmatched()
 	c.warnOtherMetrics()
 	c.warnZero()

@@ -97,6 +97,7 @@ type Values struct {
 	Each []float64
 
 	blocks []float64 // the values by block of the first run, if blocks are paired; NaN = none
+	diffs  []float64 // of the pairs of blocks, in their order
 }
 
 // key identifies a cell across runs: cells of different runs with one key are compared.
@@ -139,7 +140,9 @@ type contrastBuilder struct {
 	opt     CompareOptions
 	tables  []*table
 	members [][]*table // parallel to Groups
-	paired  map[*table][]int
+
+	paired   map[*table][]int // see pairedBlocks
+	changing []string         // see warnChanging
 }
 
 // group sorts the runs into groups, in order of appearance.

@@ -79,6 +79,7 @@ func doubtsAcross(of Unit) []doubt {
 		{CodeFewRuns, Low, "too few " + string(of) + "s for a verdict"},
 		{CodeOtherExperiment, Low, "the runs are of different experiments"},
 		{CodeNotInTurn, Low, "the runs did not alternate"},
+		{CodeDrift, Medium, "the difference changed while it was measured"},
 		{CodeControl, Medium, "in one run, the same thing measured twice differs from itself"},
 		{CodeRunning, Medium, "a run is under way"},
 		{CodeIncomplete, Medium, "a run was not finished"},

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/analysis/stat"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/text/unit"
 )
@@ -146,7 +148,38 @@ func (t *table) beginnings() map[int]time.Time {
 // compareBlocks compares the values with those of the first group in the same blocks.
 func (v *Values) compareBlocks(first *Values, scale bench.Scale) {
 	if e := newEffect(0, v.blocks, first.blocks, scale); len(e.diffs) > 0 {
-		v.Comparison = e.cmp
+		v.Comparison, v.diffs = e.cmp, e.diffs
+	}
+}
+
+// warnChanging warns of differences that changed while they were measured: pairing cancels what comes
+// and goes for all hosts, but not what comes and goes for one of them.
+func (c *contrastBuilder) warnChanging() {
+	var all []*Values
+	var titles []string
+	c.eachComparison(bench.Primary, func(m *ContrastMetric, r *ContrastRow, _, v *Values) {
+		if len(v.diffs) >= shapeValues {
+			all = append(all, v)
+			titles = append(titles, m.Metric.Title+" of "+CellName(&bench.Cell{Name: r.Cell, Condition: r.Condition}))
+		}
+	})
+	changes := func(test func(x []float64) (size, p float64), least float64) {
+		var p, size []float64
+		for _, v := range all {
+			s, one := test(v.diffs)
+			p, size = append(p, one), append(size, s)
+		}
+		for i, adjusted := range stat.Holm(p) {
+			if adjusted < shapeAlpha && size[i] >= least && !slices.Contains(c.changing, titles[i]) {
+				c.changing = append(c.changing, titles[i])
+			}
+		}
+	}
+	changes(stat.Trend, math.Inf(-1))
+	changes(func(x []float64) (float64, float64) { return stat.Autocorrelation(x, 1) }, maxAutocorrelation)
+	if len(c.changing) > 0 {
+		c.add(CodeDrift, "the difference between the hosts changed while it was measured: "+strings.Join(c.changing, ", "),
+			"measure at other times, too: the difference may be another one then", "")
 	}
 }
 

@@ -68,10 +68,6 @@ func (a *invocation) underWay(h *bench.Header) bool {
 	if h.Imported {
 		return false
 	}
-	id := h.ID
-	if h.Joint != nil {
-		id = h.Joint.ID
-	}
 	t, err := a.newApp()
-	return err == nil && t.UnderWay(id)
+	return err == nil && t.UnderWay(h.ID)
 }

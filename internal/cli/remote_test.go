@@ -120,7 +120,8 @@ func TestRemoteRun(t *testing.T) {
 	first := p.must(t, asked("--verbose")...)
 	for _, args := range [][]string{
 		{"doctor", "--remote", "far"},
-		{"doctor", "--remote", "far", "--json"}, {"plan", "net-rtt", "--remote", "far", "--engine", "native"},
+		{"doctor", "--remote", "far", "--json"},
+		{"plan", "net-rtt", "--remote", "far", "--engine", "native"},
 	} {
 		p.must(t, args...)
 	}
@@ -167,7 +168,8 @@ func TestRemoteRefused(t *testing.T) {
 	}{
 		{[]string{"run", "lifecycle", "--remote", "far", "--engine", "native", "--blocks", "6"}, 4, "would include the network"},
 		{
-			[]string{"run", "net-rtt", "--remote", "far", "--engine", "docker", "--network", "host", "--blocks", "6"}, 4,
+			[]string{"run", "net-rtt", "--remote", "far", "--engine", "docker", "--network", "host", "--blocks", "6"},
+			4,
 			"is not served here; these are: native, floor",
 		},
 		{[]string{"run", "net-rtt", "--remote", "far", "--engine", "runc,binary=/bin/sh", "--blocks", "6"}, 2, "is declared for this machine"},
@@ -220,8 +222,10 @@ func TestRemoteUnreachable(t *testing.T) {
 func TestServeRefused(t *testing.T) {
 	p := newTestEnv(t)
 	for _, args := range [][]string{
-		{"agent", "serve", "--containers", "0"}, {"agent", "serve", "--engine", "nosuch"},
-		{"agent", "serve", "--log", "/nowhere/log"}, {"agent", "serve", "--engine", "remote,name=x,at=y"},
+		{"agent", "serve", "--containers", "0"},
+		{"agent", "serve", "--engine", "nosuch"},
+		{"agent", "serve", "--log", "/nowhere/log"},
+		{"agent", "serve", "--engine", "remote,name=x,at=y"},
 	} {
 		if result := p.tare(t, args...); result.code != 2 {
 			t.Errorf("tare %s: exit code %d, want 2\n%s", strings.Join(args, " "), result.code, result.stderr)

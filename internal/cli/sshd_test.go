@@ -58,13 +58,14 @@ func startSSHDs(t *testing.T, program string, names ...string) *sshds {
 	}
 	s.write(t, "keys", string(public), 0o600)
 	s.known = s.write(t, "known", "", 0o600)
-	config := fmt.Sprintf("User root\nIdentityFile %s/user\nIdentitiesOnly yes\nUserKnownHostsFile %s\n"+
-		"GlobalKnownHostsFile none\nStrictHostKeyChecking ask\nPort 2222\n", s.dir, s.known)
+	var config strings.Builder
+	config.WriteString(fmt.Sprintf("User root\nIdentityFile %s/user\nIdentitiesOnly yes\nUserKnownHostsFile %s\n"+
+		"GlobalKnownHostsFile none\nStrictHostKeyChecking ask\nPort 2222\n", s.dir, s.known))
 	for i, name := range names {
-		config += fmt.Sprintf("Host %s\n  HostName %s\n", name, s.address(name))
+		config.WriteString(fmt.Sprintf("Host %s\n  HostName %s\n", name, s.address(name)))
 		s.start(t, program, name, fmt.Sprintf("tare%d-%d", os.Getpid(), i))
 	}
-	file := s.write(t, "config", config, 0o600)
+	file := s.write(t, "config", config.String(), 0o600)
 	s.ssh = s.write(t, "ssh", "#!/bin/sh\nexec ssh -F "+file+" \"$@\"\n", 0o700)
 	return s
 }
@@ -121,11 +122,11 @@ func (s *sshds) trust(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := ""
+	var known strings.Builder
 	for _, name := range s.names {
-		known += fmt.Sprintf("[%s]:2222 %s", s.address(name), public)
+		known.WriteString(fmt.Sprintf("[%s]:2222 %s", s.address(name), public))
 	}
-	s.write(t, "known", known, 0o600)
+	s.write(t, "known", known.String(), 0o600)
 }
 
 // refuse makes the servers accept no key any more.

@@ -142,7 +142,8 @@ func TestHostIsTheUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := few.Metrics[0].Rows[0].Sides[1].Comparison; got.Verdict != analysis.TooFewRuns && got.Verdict != analysis.Unclear {
+	got := few.Metrics[0].Rows[0].Sides[1].Comparison
+	if got.Verdict != analysis.TooFewRuns && got.Verdict != analysis.Unclear {
 		t.Errorf("one host against three: verdict %s", got.Verdict)
 	}
 	if !slices.Contains(contrastCodes(few), analysis.CodeFewRuns) {
@@ -159,7 +160,9 @@ func TestNoClaimAboutSystems(t *testing.T) {
 	if i < 0 {
 		t.Fatalf("no warning: %v", contrastCodes(c))
 	}
-	for _, want := range []string{"how these machines differed", "such as an operating system", "system (Debian 13, Ubuntu 24.04)"} {
+	for _, want := range []string{
+		"how these machines differed", "such as an operating system", "system (Debian 13, Ubuntu 24.04)",
+	} {
 		if !strings.Contains(c.Warnings[i].Text, want) {
 			t.Errorf("%q lacks %q", c.Warnings[i].Text, want)
 		}

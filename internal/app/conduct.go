@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -73,7 +74,8 @@ func (a *App) conduct(ctx context.Context, s bench.Store, t *Together, o Options
 	}
 	err := errors.Join(c.gone...)
 	if ended {
-		err = errors.Join(run.ErrInterrupted, err)
+		interrupted := fmt.Errorf("the runs on %s: %w", strings.Join(t.Hosts(), ", "), run.ErrInterrupted)
+		err = errors.Join(&Problem{Kind: Interrupted, Err: interrupted, Run: t.hosts[0].run}, err)
 	}
 	return err
 }
@@ -116,7 +118,9 @@ func (h *jointHost) attend(ctx context.Context, s bench.Store, plan *bench.Plan,
 		}
 	}()
 	fetching.Wait()
-	err = errors.Join(err, fetched)
+	if err == nil {
+		err = fetched
+	}
 	if err == nil {
 		err = h.session.Call(ctx, opForget, struct{}{}, nil)
 	}

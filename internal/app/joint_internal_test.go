@@ -66,8 +66,8 @@ func TestClocksDiffer(t *testing.T) {
 			t.Errorf("host %s: shift %v, want %v", h.name, h.shift, want)
 		}
 	}
-	e, err := experiment.Parse("test.yaml", []byte("name: test\nworkload: lifecycle\nfactors: {engine: [native]}\nblocks: 3\n"+
-		"warmup: 0\nwashout: off\nprecision: off\n"))
+	e, err := experiment.Parse("test.yaml", []byte("name: test\nworkload: lifecycle\nfactors: {engine: [native]}\n"+
+		"blocks: 3\nwarmup: 0\nwashout: off\nprecision: off\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,8 @@ func Kinds() []Kind {
 	return []Kind{
 		BadPlan, NoDriver, NoOption, NoAddress, BadHost, DeclaredHere, Unusable, NothingPossible,
 		NoImage, NoArchive, NoLayout, NoProgram, NoRegistry,
-		NoState, LeftBehind, LeftBehindThere, HostLost, NotAlone, NoPartner, Interrupted, Stopped, NothingMeasured, NothingCompared,
+		NoState, LeftBehind, LeftBehindThere, HostLost, NotAlone, NoPartner,
+		Interrupted, Stopped, NothingMeasured, NothingCompared,
 		Finished, Unfinished, Imported, NoIncomplete, OtherMetrics, NotCounted,
 		UnderWay, BadName, NameTaken, ManyRemarks, BadRemark,
 		NoRuns, NoRun, ManyRuns, LastUnknown, NoScheme, NoStore, NotAFile, NotAStore,

@@ -113,7 +113,8 @@ func wantTogether(t *testing.T, runs []*bench.Run, hosts ...string) {
 	}
 	for i, r := range runs {
 		j := r.Header.Joint
-		if j == nil || j.Host != hosts[i] || !slices.Equal(j.Hosts, hosts) || j.ID != runs[0].Header.Joint.ID || r.Header.Imported {
+		if j == nil || j.Host != hosts[i] || !slices.Equal(j.Hosts, hosts) || j.ID != runs[0].Header.Joint.ID ||
+			r.Header.Imported {
 			t.Errorf("run %s: joint %+v, want host %s", r.Header.ID, j, hosts[i])
 		}
 		wantTrials(t, r, runs[0])
@@ -174,7 +175,7 @@ func TestOnRefused(t *testing.T) {
 		{on("a,b"), 1, "b: tare could not be started"},
 		{[]string{"run", "lifecycle", "--on", "a", "--engine", "nosuch"}, 2, "nosuch"},
 		{
-			[]string{"run", "lifecycle", "--on", "a", "--engine", "native,docker,name=d2,host=unix:///nowhere.sock", "--blocks", "6"},
+			[]string{"run", "lifecycle", "--on", "a", "--engine", "native,docker,name=d2,host=unix:///nowhere.sock"},
 			4, "host a: engine d2: ",
 		},
 	} {
@@ -214,7 +215,8 @@ func TestOnHostLost(t *testing.T) {
 	h.login(t, "b", "echo 'ssh: connect to host b port 22: No route to host' >&2; exit 255")
 	h.cut(t, "b")
 	result := r.end(t)
-	if result.code != 1 || !strings.Contains(result.stderr, "host b is gone") || !strings.Contains(result.stderr, "tare resume") {
+	if result.code != 1 || !strings.Contains(result.stderr, "host b is gone") ||
+		!strings.Contains(result.stderr, "tare resume") {
 		t.Errorf("exit code %d, want 1, the host and what to do\n%s", result.code, result.stderr)
 	}
 	p.nothingLeft(t)
@@ -291,8 +293,8 @@ func TestOnInterrupted(t *testing.T) {
 	p.awaitOn(t, r, 2, 6)
 	r.signal(t, syscall.SIGINT)
 	result := r.end(t)
-	if result.code != 130 {
-		t.Errorf("exit code %d, want 130\n%s", result.code, result.stderr)
+	if result.code != 130 || !strings.Contains(result.stderr, "tare resume") {
+		t.Errorf("exit code %d, want 130 and what to do\n%s", result.code, result.stderr)
 	}
 	h.nothingLeft(t)
 	p.nothingLeft(t)
@@ -331,7 +333,8 @@ func TestOnRealSSH(t *testing.T) {
 	}
 	h.refuse(t)
 	if result := p.tare(t, "doctor", "--remote", "a"); result.code != 1 ||
-		!strings.Contains(result.stderr, "Permission denied") || !strings.Contains(result.stderr, "a key that needs no password") {
+		!strings.Contains(result.stderr, "Permission denied") ||
+		!strings.Contains(result.stderr, "a key that needs no password") {
 		t.Errorf("a key that is not accepted: exit code %d\n%s", result.code, result.stderr)
 	}
 	h.nothingLeft(t)

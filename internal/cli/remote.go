@@ -55,8 +55,9 @@ func peerHint(err error) string {
 		return "check that there is space at " + e.Dir + " on that machine, and that you may write there; " +
 			"$XDG_CACHE_HOME of your login there chooses another place"
 	case peer.NotStarted:
-		return fmt.Sprintf("see what 'ssh %s sh -c id' prints: tare needs a login with a shell, or one that runs "+
-			"'tare agent serve'", e.Host)
+		return fmt.Sprintf("see what 'ssh %s sh -c id' prints: tare needs a login with a shell, and a file system that is "+
+			"not mounted noexec ($XDG_CACHE_HOME of your login there chooses another), or a login that runs 'tare agent "+
+			"serve'", e.Host)
 	case peer.OtherVersion:
 		return "install the same version of tare on both machines"
 	}

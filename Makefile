@@ -20,6 +20,10 @@ run: build ## build, and measure what a container costs on this machine
 build: agent ## leave bin/tare
 	GOOS=linux GOARCH=$(GOARCH) $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/tare ./cmd/tare
 
+# The program for another architecture, which lies beside the one of this machine: see docs/two-machines.md.
+bin/tare-linux-%: $(AGENTS)%
+	GOOS=linux GOARCH=$* $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./cmd/tare
+
 pages: agent ## leave manual pages and completions in bin
 	GOOS= GOARCH= $(GO) run ./internal/cli/clidoc install bin $(VERSION)
 

@@ -46,7 +46,7 @@ func (c *contrastBuilder) warn() {
 	} else {
 		c.Differ = append(c.Differ, c.specDifferences()...)
 	}
-	what := "the host, the day and the neighbours are confounded with the difference"
+	what := c.carries()
 	if len(c.Differ) > 0 {
 		var s []string
 		for _, d := range c.Differ {
@@ -57,10 +57,14 @@ func (c *contrastBuilder) warn() {
 	if other != nil { // added after the sentence above: it has a warning of its own
 		c.Differ = append(c.Differ, Residue{"experiment", other})
 	}
-	c.add(CodeNotApart, "the runs were not interleaved: "+what,
-		"measure both in one run if possible", "")
+	hint := "measure both in one run if possible"
+	if c.Unit != UnitRun || c.differInHost() {
+		hint = "measure several hosts of each kind, and compare groups of them with --by"
+	}
+	c.add(CodeNotApart, what, hint, "")
 	c.warnNotInterleaved()
 	c.warnRuns()
+	c.warnChanging()
 	c.warnUnmatched()
 	c.warnOtherMetrics()
 	c.warnZero()
@@ -241,6 +245,11 @@ func (c *contrastBuilder) add(code, text, hint, metric string) {
 // enough: the smallest p-value of two groups is the one where all values of one group
 // lie above all values of the other.
 func (c *contrastBuilder) warnRuns() {
+	if c.Unit == UnitBlock {
+		c.warnPairs()
+		return
+	}
+	word := string(c.Unit)
 	family, fewest, most := 0, math.Inf(1), 0.0
 	c.eachComparison(bench.Primary, func(_ *ContrastMetric, _ *ContrastRow, first, v *Values) {
 		family++
@@ -252,17 +261,20 @@ func (c *contrastBuilder) warnRuns() {
 	}
 	need := stat.MinPerSide(confidence, family)
 	c.Trust.Needed = need
-	text := fmt.Sprintf("with so few runs and %s, no difference can be significant",
-		unit.FormatCount(family, "comparison"))
+	text := fmt.Sprintf("with so few %ss and %s, no difference can be significant",
+		word, unit.FormatCount(family, "comparison"))
 	switch {
 	case most == orderings(1, 1):
-		c.Trust.Why = "one run each cannot tell"
-		text = c.Trust.Why + ": a run affects all of its trials, and only more runs show by how much"
+		c.Trust.Why = "one " + word + " each cannot tell"
+		text = fmt.Sprintf("%s: a %s affects all of its trials, and only more %ss show by how much", c.Trust.Why, word, word)
 	case 2/most*float64(family) <= alpha:
-		text = "some groups have too few runs for any significant difference"
+		text = fmt.Sprintf("some groups have too few %ss for any significant difference", word)
 	}
-	c.add(CodeFewRuns, fmt.Sprintf("%s; %d runs of each would be enough", text, need),
-		fmt.Sprintf("run each %d times, in turn%s", need, c.groupHint()), "")
+	hint := fmt.Sprintf("run each %d times, in turn%s", need, c.groupHint())
+	if c.Unit == UnitHost {
+		hint = fmt.Sprintf("measure %d hosts of each group", need)
+	}
+	c.add(CodeFewRuns, fmt.Sprintf("%s; %d %ss of each would be enough", text, need, word), hint, "")
 }
 
 // groupHint says how to mark the runs of each side. Runs of different hosts need no

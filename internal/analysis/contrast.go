@@ -29,9 +29,12 @@ type CompareOptions struct {
 
 // A Contrast compares groups of runs with the first group. The runs were not
 // interleaved, and each run has an effect of its own on all of its trials. So the
-// unit is the run, and the comparison is unpaired: Hodges–Lehmann shifts with
-// Mann–Whitney intervals. With one run each there is a shift and nothing else.
+// unit is the run, or the host if a group has several hosts, and the comparison is
+// unpaired: Hodges–Lehmann shifts with Mann–Whitney intervals. With one unit each
+// there is a shift and nothing else. Only runs of hosts that were measured together
+// are compared block by block.
 type Contrast struct {
+	Unit     Unit
 	Groups   []Group
 	Metrics  []ContrastMetric
 	Differ   []Residue // facts and options that differ between the runs
@@ -75,7 +78,7 @@ type ContrastRow struct {
 	Sides    []Side  // parallel to Contrast.Groups
 }
 
-// A Side is one group's values: one for each run, the median of its trials.
+// A Side is one group's values: one for each unit.
 type Side struct {
 	Values
 	// InRun compares the cell with the Baseline of the same run, for each run and
@@ -86,12 +89,15 @@ type Side struct {
 
 // Values are those of a group's runs.
 type Values struct {
-	N          int         // runs
+	N          int         // units
 	Value      float64     // median; NaN without values
 	Low, High  float64     // bounds of the median; NaN with too few values
 	Comparison *Comparison // with the first group; nil for the first group, and if nothing can be compared
-	// Each is the value of every run that has one, in the order of Group.Runs.
+	// Each is the value of every unit that has one, in the order of Group.Runs.
 	Each []float64
+
+	blocks []float64 // the values by block of the first run, if blocks are paired; NaN = none
+	diffs  []float64 // of the pairs of blocks, in their order
 }
 
 // key identifies a cell across runs: cells of different runs with one key are compared.
@@ -112,6 +118,7 @@ func Compare(runs []*bench.Run, opt CompareOptions) (*Contrast, error) {
 		c.tables = append(c.tables, t)
 	}
 	c.group()
+	c.Unit = c.findUnit()
 	if len(c.Groups) < 2 {
 		return nil, fmt.Errorf(
 			"all %d runs are in group %q: there is no other group to compare with", len(runs), c.Groups[0].Name)
@@ -123,7 +130,7 @@ func Compare(runs []*bench.Run, opt CompareOptions) (*Contrast, error) {
 	c.adjustAndDecide()
 	c.warn()
 	c.Trust.Level = High
-	c.Trust.lower(doubtsAcross(), c.Warnings, func(string) string { return "" })
+	c.Trust.lower(doubtsAcross(c.Unit), c.Warnings, func(string) string { return "" })
 	return c.Contrast, nil
 }
 
@@ -133,6 +140,9 @@ type contrastBuilder struct {
 	opt     CompareOptions
 	tables  []*table
 	members [][]*table // parallel to Groups
+
+	paired   map[*table][]int // see pairedBlocks
+	changing []string         // see warnChanging
 }
 
 // group sorts the runs into groups, in order of appearance.
@@ -165,8 +175,12 @@ func (c *contrastBuilder) running(t *table) bool {
 	return t.run.End == nil && c.opt.Running != nil && c.opt.Running(&t.run.Header)
 }
 
-// defaultGroup groups by host, unless there are two runs or only one host.
+// defaultGroup groups by host, unless there are two runs or only one host. Runs that were measured
+// together are told apart by what their hosts were called.
 func defaultGroup(tables []*table) func(h *bench.Header) string {
+	if areJoint(tables) {
+		return func(h *bench.Header) string { return h.Joint.Host }
+	}
 	hosts := make(map[string]bool)
 	for _, t := range tables {
 		hosts[hostName(&t.run.Header.Host)] = true
@@ -213,7 +227,11 @@ func (c *contrastBuilder) rows(m bench.Metric, asked float64) []ContrastRow {
 			}
 			row.Smallest, row.Noisy = c.smallest(m, asked, columns, k)
 			for _, members := range c.members {
-				row.Sides = append(row.Sides, side(members, columns, k, row.Baseline, m.Scale))
+				if c.Unit == UnitBlock {
+					row.Sides = append(row.Sides, c.blockSide(members[0], columns, k, row.Baseline, m.Scale))
+				} else {
+					row.Sides = append(row.Sides, c.side(members, columns, k, row.Baseline, m.Scale))
+				}
 			}
 			if row.compare(m.Scale) {
 				rows = append(rows, row)
@@ -243,19 +261,22 @@ func (t *table) find(k key) (cell int, g group, ok bool) {
 }
 
 // side collects one group's values of one cell.
-func side(members []*table, columns map[*table][][]float64, k key, baseline string, scale bench.Scale) Side {
+func (c *contrastBuilder) side(
+	members []*table, columns map[*table][][]float64, k key, baseline string, scale bench.Scale,
+) Side {
 	var s Side
+	values, inRun := units{byHost: c.Unit == UnitHost}, units{byHost: c.Unit == UnitHost}
 	for _, t := range members {
 		cell, _, ok := t.find(k)
 		if !ok || columns[t] == nil {
 			continue
 		}
-		s.Each = append(s.Each, numbers([]float64{median(columns[t][cell])})...)
+		values.add(t, median(columns[t][cell]))
 		if base, _, ok := t.find(key{k.condition, baseline}); ok && baseline != "" {
-			e := newEffect(cell, columns[t][cell], columns[t][base], scale)
-			s.InRun.Each = append(s.InRun.Each, numbers([]float64{e.cmp.Estimate})...)
+			inRun.add(t, newEffect(cell, columns[t][cell], columns[t][base], scale).cmp.Estimate)
 		}
 	}
+	s.Each, s.InRun.Each = values.each(), inRun.each()
 	s.estimate()
 	s.InRun.estimate()
 	return s
@@ -313,6 +334,10 @@ func (r *ContrastRow) compare(scale bench.Scale) bool {
 
 // compareWith compares the values with those of the first group.
 func (v *Values) compareWith(first *Values, scale bench.Scale) {
+	if first.blocks != nil {
+		v.compareBlocks(first, scale)
+		return
+	}
 	base, ok := distances(first.Each, scale)
 	if x, fine := distances(v.Each, scale); ok && fine {
 		v.Comparison = shift(x, base, scale)

@@ -67,16 +67,24 @@ func doubts() []doubt {
 }
 
 // doubtsAcross lists those about a comparison of runs, the worst first.
-func doubtsAcross() []doubt {
+func doubtsAcross(of Unit) []doubt {
+	apart := "the runs were not interleaved"
+	switch of {
+	case UnitBlock:
+		apart = "one machine on each side"
+	case UnitHost:
+		apart = "the groups may differ in something else"
+	}
 	return []doubt{
-		{CodeFewRuns, Low, "too few runs for a verdict"},
+		{CodeFewRuns, Low, "too few " + string(of) + "s for a verdict"},
 		{CodeOtherExperiment, Low, "the runs are of different experiments"},
 		{CodeNotInTurn, Low, "the runs did not alternate"},
+		{CodeDrift, Medium, "the difference changed while it was measured"},
 		{CodeControl, Medium, "in one run, the same thing measured twice differs from itself"},
 		{CodeRunning, Medium, "a run is under way"},
 		{CodeIncomplete, Medium, "a run was not finished"},
 		{CodeFailed, Medium, "some trials failed"},
-		{CodeNotApart, Medium, "the runs were not interleaved"},
+		{CodeNotApart, Medium, apart},
 	}
 }
 

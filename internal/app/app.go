@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/remote"
 	"github.com/tare-bench/tare/internal/run"
 )
 
@@ -26,11 +25,14 @@ const fsRoot = "/"
 
 // A Config says who uses an App. Every field may be left out.
 type Config struct {
-	Version  string                       // of tare: runs are stamped with it, and other machines must have the same
-	Token    func() (remote.Token, error) // for engines of other machines; called when one is used
-	Now      func() time.Time             // the wall clock; nil = time.Now
-	Observer Observer                     // nil = nobody
-	Stopped  func() int64                 // how often this process went on after it was stopped; nil = never
+	Version  string           // of tare: runs are stamped with it, and other machines must have the same
+	SSH      string           // the program that connects to other machines; empty = ssh in PATH
+	Now      func() time.Time // the wall clock; nil = time.Now
+	Observer Observer         // nil = nobody
+	Stopped  func() int64     // how often this process went on after it was stopped; nil = never
+	// Said is told each line that another machine says beside its answers, such as its log; nil = nobody. It may be
+	// called from any goroutine, and the line is whatever that machine says.
+	Said func(host, line string)
 }
 
 // An App is tare on this machine. Several goroutines may use it, one run each: runs at
@@ -49,17 +51,12 @@ func New(c Config) *App {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Token == nil {
-		c.Token = func() (remote.Token, error) { return remote.Token{}, errNoToken }
-	}
 	if c.Observer == nil {
 		c.Observer = NopObserver{}
 	}
 	c.Version = cmp.Or(c.Version, "unknown")
 	return &App{config: c, connections: newConnections(c)}
 }
-
-var errNoToken = errors.New("no token for other machines is set")
 
 // WithState returns the same App with a state directory, so that it can run: each run has a
 // directory of its own in it, below "runs". The directory need not exist. It must be on

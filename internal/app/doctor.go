@@ -26,7 +26,7 @@ type Diagnosis struct {
 	Engines  []EngineState   `json:"engines"`
 	Findings []host.Finding  `json:"findings"`
 	DeadRuns []string        `json:"dead_runs"`
-	Remote   string          `json:"remote,omitempty"` // the address of the machine, where it is another one
+	Remote   string          `json:"remote,omitempty"` // how ssh calls the machine, where it is another one
 	// NotStartedWhy is why engines were only asked, and started no container.
 	NotStartedWhy string `json:"untried,omitempty"`
 }

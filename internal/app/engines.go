@@ -23,8 +23,12 @@ import (
 	"github.com/tare-bench/tare/internal/image"
 )
 
-// probeTime is the longest time for asking one engine what it is.
-const probeTime = 10 * time.Second
+const (
+	// probeTime is the longest time for asking one engine what it is.
+	probeTime = 10 * time.Second
+	// remoteProbeTime is the same where tare may first have to be copied to another machine.
+	remoteProbeTime = 5 * time.Minute
+)
 
 // An EngineSite is where the engines of one run, or of one command, work.
 type EngineSite struct {
@@ -208,13 +212,17 @@ func (s *EngineSite) Probe(ctx context.Context, all []Instance) ([]Probed, error
 		}
 		out[i] = Probed{Instance: inst, Engine: e}
 	}
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	limit := probeTime
+	if slices.ContainsFunc(all, func(i Instance) bool { return i.Driver == RemoteDriver }) {
+		limit = remoteProbeTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	done := make(chan int)
 	for i := range out {
 		go func() {
 			out[i].Info, out[i].Err = out[i].Engine.Probe(ctx)
-			out[i].Err = explainTimeout(out[i].Err)
+			out[i].Err = explainTimeout(out[i].Err, limit)
 			out[i].Info.Options = out[i].Instance.Options
 			done <- i
 		}()
@@ -226,10 +234,10 @@ func (s *EngineSite) Probe(ctx context.Context, all []Instance) ([]Probed, error
 }
 
 // explainTimeout tells an engine that has not answered in time from one that cannot be used.
-func explainTimeout(err error) error {
+func explainTimeout(err error, limit time.Duration) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: no answer within %v: try again when this machine, or the engine's daemon, is less busy", err,
-			probeTime)
+			limit)
 	}
 	return err
 }

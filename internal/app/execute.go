@@ -27,6 +27,7 @@ type Session struct {
 	writer    bench.RunWriter
 	machine   machine
 	interrupt <-chan struct{}
+	barrier   func(ctx context.Context, block int, r bench.StopReason) (bench.StopReason, error)
 }
 
 // execute measures with a directory and engines of the run's own, and leaves
@@ -52,6 +53,7 @@ func (a *App) execute(ctx context.Context, dir *runDir, s Session) error {
 		Extended:    s.ExtendedAt,
 		Instruments: s.machine.instruments(),
 		Precision:   precision,
+		Barrier:     s.barrier,
 		Interrupt:   s.interrupt,
 		Stopped:     a.config.Stopped,
 		Observe: func(e run.Event) {

@@ -53,6 +53,9 @@ func Extensible(ctx context.Context, s bench.Store, name string) (*bench.Run, er
 	case r.Header.Imported:
 		err := fmt.Errorf("run %s was imported: it can only be extended on the machine where it was measured", id)
 		return nil, &Problem{Kind: Imported, Err: err, Run: id}
+	case r.Header.Joint != nil:
+		err := fmt.Errorf("run %s was measured together with those of other hosts: such runs cannot be extended", id)
+		return nil, &Problem{Kind: NotAlone, Err: err, Run: id}
 	case r.End == nil:
 		err := fmt.Errorf("run %s is not finished: only a finished run can be extended", id)
 		return nil, &Problem{Kind: Unfinished, Err: err, Run: id}

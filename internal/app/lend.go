@@ -15,24 +15,25 @@ import (
 	"github.com/tare-bench/tare/internal/remote"
 )
 
-// Lend returns what a server needs that lends engines of this machine, and of images
-// beside tare's own those that are named. Who serves adds the token, a log and limits.
+// Lend returns what a server needs that lends engines of this machine to one client, and of images
+// beside tare's own those that are named. Who serves adds the client's way here, a log and limits.
 // The App needs a state directory.
 func (a *App) Lend(offered []Instance, images []string) remote.Config {
+	id := newRunID(a.config.Now())
 	return remote.Config{
 		Version: a.config.Version,
-		Machine: func(ctx context.Context) remote.Machine { return a.thisMachine(ctx, offered) },
-		Open:    func() (remote.EngineHost, error) { return a.openLending(offered) },
+		Machine: func(ctx context.Context) remote.Machine { return a.thisMachine(ctx, id, offered) },
+		Open:    func() (remote.EngineHost, error) { return a.openLending(id, offered) },
 		Permit:  func(spec bench.Spec) error { return permit(spec, images) },
 	}
 }
 
-// thisMachine is what clients are told of this machine.
-func (a *App) thisMachine(ctx context.Context, offered []Instance) remote.Machine {
+// thisMachine is what a client is told of this machine. Others that use it are among its warnings.
+func (a *App) thisMachine(ctx context.Context, id string, offered []Instance) remote.Machine {
 	facts := host.Facts(fsRoot)
+	checks := host.Checks(ctx, host.Examination{Root: fsRoot, Facts: facts, Dirs: []string{existing(a.state)}})
 	return remote.Machine{
-		Host: facts, Engines: Names(offered),
-		Warnings: host.Checks(ctx, host.Examination{Root: fsRoot, Facts: facts, Dirs: []string{existing(a.state)}}),
+		Host: facts, Engines: Names(offered), Warnings: append(checks, disturbers(a.othersUnderWay(id))...),
 	}
 }
 
@@ -44,8 +45,7 @@ type lending struct {
 	instances  []Instance
 }
 
-func (a *App) openLending(offered []Instance) (remote.EngineHost, error) {
-	id := newRunID(a.config.Now())
+func (a *App) openLending(id string, offered []Instance) (remote.EngineHost, error) {
 	dir, err := a.newRunDir(id, offered)
 	if err != nil {
 		return nil, err
@@ -77,9 +77,9 @@ var errForbidden = errors.New("this server does not allow it")
 type permission func(spec bench.Spec, images []string) (refused string)
 
 // permissions lists for each field, by name, what a client may ask for: what tare's own
-// measurements of networks need, and no more. Whoever has the token must not get at the
-// machine's files, nor have it run a program of his choice. A field that has no
-// permission here is refused; a test wants one for each.
+// measurements of networks need, and no more. A client whose key may only start this server
+// must not get at the machine's files, nor have it run a program of his choice. A field that
+// has no permission here is refused; a test wants one for each.
 func permissions() map[string]permission {
 	return map[string]permission{
 		"Image": func(spec bench.Spec, images []string) string {

@@ -22,6 +22,9 @@ type Options struct {
 	// Interrupt ends the run, once closed, after the trial in flight. Ending the
 	// context as well ends that trial too. Nil never interrupts.
 	Interrupt <-chan struct{}
+
+	joint   *bench.Joint                                                                       // of the run
+	barrier func(ctx context.Context, block int, r bench.StopReason) (bench.StopReason, error) // see run.Options
 }
 
 // Measure runs a plan to its end and stores it. It returns the run's ID, which is empty
@@ -47,14 +50,14 @@ func (a *App) Measure(ctx context.Context, s bench.Store, p *Planned, o Options)
 	others := a.othersUnderWay(dir.id)
 	beside := disturbers(others)
 	header.Warnings = slices.Concat(header.Warnings, planted(&p.Plan), notes, beside)
-	header.Name = o.Name
+	header.Name, header.Joint = o.Name, o.joint
 	w, err := begin(ctx, s, p, &header, dir.path, o)
 	if err != nil {
 		return "", errors.Join(err, dir.remove())
 	}
 	err = a.execute(ctx, dir, Session{
 		Header: header, Planned: p, Block: block, Beside: beside, Look: 1,
-		told: others, writer: w, machine: machine, interrupt: o.Interrupt,
+		told: others, writer: w, machine: machine, interrupt: o.Interrupt, barrier: o.barrier,
 	})
 	return header.ID, errors.Join(err, w.Close())
 }

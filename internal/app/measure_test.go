@@ -43,11 +43,11 @@ func TestEnginesAreClosedWhereNothingBegins(t *testing.T) {
 
 // An engine that has not answered is told as slow, and stays one about which nothing is known.
 func TestSlowEngine(t *testing.T) {
-	err := explainTimeout(fmt.Errorf("docker: version: %w", context.DeadlineExceeded))
+	err := explainTimeout(fmt.Errorf("docker: version: %w", context.DeadlineExceeded), probeTime)
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer within 10s: try again") {
 		t.Errorf("slow = %v, want what was asked, for how long, and what to do", err)
 	}
-	if other := errors.New("another"); explainTimeout(other) != other || explainTimeout(nil) != nil {
+	if other := errors.New("another"); explainTimeout(other, probeTime) != other || explainTimeout(nil, probeTime) != nil {
 		t.Error("another error is changed")
 	}
 }

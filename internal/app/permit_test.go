@@ -11,8 +11,8 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// Who has the token can have what answers over the network run, and nothing by
-// which it would get at the machine.
+// A client can have what answers over the network run, and nothing by which it would get at the
+// machine.
 func TestPermit(t *testing.T) {
 	serve := supervise.Loads(nil, []string{"net-server", "port=0"})
 	images := []string{"host:nginx"}

@@ -10,6 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/native"
 	"github.com/tare-bench/tare/internal/experiment"
+	"github.com/tare-bench/tare/internal/kernel/host"
 )
 
 // Planned is a plan with the engines that it was held to. It is measured once.
@@ -40,7 +41,7 @@ func (a *App) Plan(ctx context.Context, e *experiment.Experiment, address string
 	}
 	p.Workload = workloadNamed(p.Plan.Workload)
 	p.nameOnlyImage()
-	p.chooseTurns(address != "")
+	p.chooseTurns(address != "", host.Facts(fsRoot).Memory)
 	return p, p.checkParams()
 }
 

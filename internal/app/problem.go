@@ -24,6 +24,7 @@ const (
 	NoDriver        Kind = "no-driver"        // Names are the drivers
 	NoOption        Kind = "no-option"        // of a driver; Names are those that it has
 	NoAddress       Kind = "no-address"       // of an engine on another machine
+	BadHost         Kind = "bad-host"         // no machine is called so
 	DeclaredHere    Kind = "declared-here"    // an engine of this machine among those of Names[0], an address
 	Unusable        Kind = "unusable"         // an engine cannot be used here; Names can
 	NothingPossible Kind = "nothing-possible" // no cell can be run here
@@ -38,6 +39,10 @@ const (
 const (
 	NoState         Kind = "no-state"         // the run's directory cannot be made
 	LeftBehind      Kind = "left-behind"      // it could not clean up after itself
+	LeftBehindThere Kind = "left-there"       // the same on the host Names[0]
+	HostLost        Kind = "host-lost"        // one of several; what it has measured is fetched later
+	NotAlone        Kind = "not-alone"        // the run is one of several, so that it cannot be extended
+	NoPartner       Kind = "no-partner"       // the runs of the other hosts are finished, or cannot go on
 	Interrupted     Kind = "interrupted"      // by the user
 	Stopped         Kind = "stopped"          // by something that went wrong
 	NothingMeasured Kind = "nothing-measured" // no trial succeeded
@@ -74,9 +79,10 @@ const (
 // Kinds lists every Kind.
 func Kinds() []Kind {
 	return []Kind{
-		BadPlan, NoDriver, NoOption, NoAddress, DeclaredHere, Unusable, NothingPossible,
+		BadPlan, NoDriver, NoOption, NoAddress, BadHost, DeclaredHere, Unusable, NothingPossible,
 		NoImage, NoArchive, NoLayout, NoProgram, NoRegistry,
-		NoState, LeftBehind, Interrupted, Stopped, NothingMeasured, NothingCompared,
+		NoState, LeftBehind, LeftBehindThere, HostLost, NotAlone, NoPartner,
+		Interrupted, Stopped, NothingMeasured, NothingCompared,
 		Finished, Unfinished, Imported, NoIncomplete, OtherMetrics, NotCounted,
 		UnderWay, BadName, NameTaken, ManyRemarks, BadRemark,
 		NoRuns, NoRun, ManyRuns, LastUnknown, NoScheme, NoStore, NotAFile, NotAStore,

@@ -2,26 +2,21 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
-	"net"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/tare-bench/tare/internal/bench"
 	far "github.com/tare-bench/tare/internal/engine/remote"
-	"github.com/tare-bench/tare/internal/remote"
+	"github.com/tare-bench/tare/internal/remote/peer"
 )
 
-const (
-	// RemoteDriver is the driver of engines of another machine.
-	RemoteDriver = "remote"
-	// RemotePort is what "tare" is on a telephone's keys.
-	RemotePort = "8273"
-)
+// RemoteDriver is the driver of engines of another machine.
+const RemoteDriver = "remote"
 
 // connections are the connections of an App to other machines.
 type connections struct {
@@ -40,17 +35,26 @@ func (l *connections) to(address string) *far.Link {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.all[address] == nil {
-		l.all[address] = far.NewLink(func() (remote.Target, error) { return l.target(address) })
+		l.all[address] = far.NewLink(func(ctx context.Context) (*peer.Session, error) {
+			return l.config.start(ctx, address, "serve", "serve-"+strings.ToLower(rand.Text()[:8]))
+		})
 	}
 	return l.all[address]
 }
 
-func (l *connections) target(address string) (remote.Target, error) {
-	if address == "" {
-		return remote.Target{}, &Problem{Kind: NoAddress, Err: errors.New("an engine on another machine needs an address")}
+// start starts tare on another machine, in a role and in a private directory of a name.
+func (c Config) start(ctx context.Context, host, role, dir string) (*peer.Session, error) {
+	if host == "" {
+		return nil, &Problem{Kind: NoAddress, Err: errors.New("an engine on another machine needs a host")}
 	}
-	token, err := l.config.Token()
-	return remote.Target{Address: withPort(address), Token: token, Version: l.config.Version}, err
+	if err := peer.CheckHost(host); err != nil {
+		return nil, &Problem{Kind: BadHost, Err: err}
+	}
+	t := peer.Target{Host: host, SSH: c.SSH, Version: c.Version, Role: role, Dir: dir}
+	if c.Said != nil {
+		t.Said = func(line string) { c.Said(host, line) }
+	}
+	return peer.Start(ctx, t)
 }
 
 // close ends the sessions; the servers remove what is left of them.
@@ -62,25 +66,12 @@ func (l *connections) close() {
 	}
 }
 
-// withPort adds the port that a server has unless it was told otherwise.
-func withPort(address string) string {
-	if _, err := netip.ParseAddr(address); err == nil {
-		return net.JoinHostPort(address, RemotePort)
-	}
-	if _, _, err := net.SplitHostPort(address); err == nil {
-		return address
-	}
-	return net.JoinHostPort(strings.Trim(address, "[]"), RemotePort)
-}
-
 // instancesAt lists the engines that a plan can name: those of this machine, or
 // of the one at an address, and those that are declared.
 func (a *App) instancesAt(ctx context.Context, address string, declared []Instance) ([]Instance, error) {
 	if address == "" {
 		return WithDeclared(Builtin(), declared), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*probeTime)
-	defer cancel()
 	there, err := a.connections.to(address).Machine(ctx)
 	if err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func (a *App) takeUp(
 		return "", errors.Join(err, dir.remove())
 	}
 	defer session.machine.Close()
-	session.interrupt = o.Interrupt
+	session.interrupt, session.barrier = o.Interrupt, o.barrier
 	session.Beside = disturbers(a.othersUnderWay(id))
 	err = a.execute(ctx, dir, session)
 	return id, errors.Join(err, session.writer.Close())

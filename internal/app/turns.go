@@ -4,12 +4,12 @@ import (
 	"maps"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/kernel/host"
 )
 
 // chooseTurns decides which cells of the plan take turns with the others of their block. Where turns
-// would change what is measured none are taken, and the plan says why.
-func (p *Planned) chooseTurns(remote bool) {
+// would change what is measured none are taken, and the plan says why. Memory is that of the machine, in
+// bytes; 0 = not known.
+func (p *Planned) chooseTurns(remote bool, memory int64) {
 	plan := &p.Plan
 	if plan.Slice == 0 {
 		return
@@ -27,7 +27,7 @@ func (p *Planned) chooseTurns(remote bool) {
 		why = "system calls are counted"
 	case hooksBetween(plan.Hooks):
 		why = "there is a hook before each trial"
-	case tooLarge(p.Workload, plan.Cells, host.Facts(fsRoot).Memory):
+	case tooLarge(p.Workload, plan.Cells, memory):
 		why = "all cells together would keep more than half of the memory"
 	}
 	if why != "" {

@@ -73,7 +73,7 @@ func TestChooseTurns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &Planned{Plan: test.plan, Workload: workloadNamed(test.workload)}
 			p.Plan.Slice = experiment.AutoSlice
-			p.chooseTurns(test.remote)
+			p.chooseTurns(test.remote, 1<<34)
 			if got := p.Plan.Slice > 0; got != test.slice {
 				t.Errorf("slice %v, want one: %v", p.Plan.Slice, test.slice)
 			}

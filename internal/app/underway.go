@@ -17,11 +17,18 @@ import (
 
 // UnderWay reports whether a process of this machine measures a run now, or cleans up after
 // it: whether it has the lock of the run's directory. Where there is no directory, or it
-// is another user's, that cannot be seen, and it is not.
+// is another user's, that cannot be seen, and it is not. Runs that are measured together on several
+// hosts have one directory, by what their IDs have in common.
 func (a *App) UnderWay(id string) bool {
 	if a.state == "" {
 		return false
 	}
+	common := id[:max(strings.LastIndexByte(id, '-'), 0)]
+	return a.isLocked(id) || common != "" && a.isLocked(common)
+}
+
+// isLocked reports whether a process has the lock of a run's directory.
+func (a *App) isLocked(id string) bool {
 	name := filepath.Join(a.runDir(id), lockName)
 	if mark, err := readMark(name); err != nil || mark != markOf(id) {
 		return false

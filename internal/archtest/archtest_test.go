@@ -83,7 +83,8 @@ var allowed = map[string][]string{
 	"internal/supervise/ready":             {"internal/bench", "internal/supervise"},
 	"internal/supervise/capacity":          {"internal/bench"},
 	"internal/engine/stdstream":            {},
-	"internal/remote":                      {"internal/bench"},
+	"internal/remote":                      {"internal/bench", "internal/remote/peer"},
+	"internal/remote/peer":                 {"internal/bench"},
 	"internal/engine/*": {
 		"internal/bench", "internal/image", "internal/agent",
 		"internal/kernel/cgroup", "internal/kernel/proc", "internal/kernel/readback", "internal/engine/datadir",
@@ -103,7 +104,7 @@ var allowed = map[string][]string{
 	},
 	"internal/engine/floor":  {"internal/engine/stdstream"},
 	"internal/engine/native": {"internal/engine/owned", "internal/engine/stdstream", "internal/image/pack"},
-	"internal/engine/remote": {"internal/engine/stdstream", "internal/remote"},
+	"internal/engine/remote": {"internal/engine/stdstream", "internal/remote", "internal/remote/peer"},
 	"internal/engine/podman": {
 		"internal/engine/builder", "internal/engine/owned", "internal/engine/ocispec", "internal/engine/stdstream",
 		"github.com/opencontainers/runtime-spec",
@@ -158,10 +159,10 @@ var allowed = map[string][]string{
 	"internal/app": {
 		"internal/text/*", "internal/kernel/*", "internal/store/record",
 		"internal/experiment/*", "internal/analysis/*", "internal/*", "internal/engine/*", "internal/workload/*",
-		"internal/store/*", "internal/report/*", "internal/foreign/*",
+		"internal/store/*", "internal/report/*", "internal/foreign/*", "internal/remote/peer",
 	},
 	"internal/cli": {
-		"internal/text/*", "internal/kernel/*", "internal/store/record", "internal/experiment/*",
+		"internal/remote/peer", "internal/text/*", "internal/kernel/*", "internal/store/record", "internal/experiment/*",
 		"internal/analysis/*", "internal/*", "internal/load/https", "internal/load/postgrestls", "internal/image/inspect",
 		"internal/image/pack", "internal/cli/manual", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys",
 	},

@@ -127,11 +127,27 @@ type Header struct {
 	// MeasuredBy is the program that measured it, such as "pgbench"; empty = tare. Nothing in
 	// such a run was interleaved or read back.
 	MeasuredBy string `json:"measured_by,omitempty"`
+	// Joint is set in a run that was measured together with others, on several hosts.
+	Joint *Joint `json:"joint,omitempty"`
 
 	// What people have written on the run, which may change after it has ended: see Keeper.
 	Name    string   `json:"name,omitempty"`  // no other run of the same store has it; see ValidRunName
 	Remarks []Remark `json:"notes,omitempty"` // in the order in which they came
 }
+
+// A Joint ties runs of one plan that were measured together, one on each host: every block begins on
+// all hosts at the same time. Their times are all of one clock, that of the machine where the
+// measurement was started.
+type Joint struct {
+	ID    string   `json:"id"`    // the same in all of them; see ValidRunID
+	Host  string   `json:"host"`  // of this run, as it was asked for; one of Hosts
+	Hosts []string `json:"hosts"` // of all of them, 1 to MaxJoint
+	// Ahead is how far the clock of this run's host was ahead of the common one when the run began.
+	Ahead time.Duration `json:"ahead_ns,omitempty"`
+}
+
+// MaxJoint is on how many hosts runs can be measured together.
+const MaxJoint = 64
 
 // A Resumption records that a run was resumed.
 type Resumption struct {

@@ -29,9 +29,11 @@ func adviceFor(p *app.Problem) advice {
 	case app.NoOption:
 		return advice{true, "its options are: " + names}
 	case app.NoAddress:
-		return advice{true, "add the option at=HOST or at=HOST:PORT"}
+		return advice{true, "add the option at=HOST"}
+	case app.BadHost:
+		return advice{usage: true}
 	case app.DeclaredHere:
-		return advice{true, "declare it on that machine: tare agent serve --engine …; or mix machines without --remote: " +
+		return advice{true, "name one of the engines there; or mix machines without --remote: " +
 			"--engine remote,name=there,at=" + names + ",engine=docker"}
 	case app.Unusable:
 		return advice{false, "usable here: --engine " + strings.Join(p.Names, ",") + "; 'tare doctor' shows more"}
@@ -64,6 +66,14 @@ func adviceForRun(p *app.Problem) advice {
 		return advice{false, cmp.Or(generalHint(p.Err), other)}
 	case app.LeftBehind:
 		return advice{false, "'tare clean' removes it"}
+	case app.LeftBehindThere:
+		return advice{false, "on " + strings.Join(p.Names, "") + ": tare clean"}
+	case app.HostLost:
+		return advice{false, "what it has measured is kept there; once it can be reached: tare resume " + p.Run}
+	case app.NotAlone:
+		return advice{true, "measure once more with --on"}
+	case app.NoPartner:
+		return advice{false, "'tare compare' compares what there is"}
 	case app.Interrupted:
 		return advice{false, "tare resume " + p.Run}
 	case app.Stopped:

@@ -4,111 +4,139 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"io"
+	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/app"
-	"github.com/tare-bench/tare/internal/kernel/host"
 	"github.com/tare-bench/tare/internal/remote"
+	"github.com/tare-bench/tare/internal/remote/peer"
 	"github.com/tare-bench/tare/internal/text/plain"
 )
 
 func (a *invocation) agentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",
-		Short: "Let tare on another machine use this machine's engines",
+		Short: "What tare on another machine starts here through ssh",
 		Args:  unknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.agentServeCommand(), a.agentLoadCommand())
+	cmd.AddCommand(a.agentServeCommand(), a.agentMeasureCommand(), a.agentLoadCommand())
 	return cmd
 }
 
 // serveOptions are the flags of 'tare agent serve'.
 type serveOptions struct {
-	listen     string
 	engines    []string
 	images     []string
-	sessions   int
 	containers int
+	log        string
 }
 
 func (a *invocation) agentServeCommand() *cobra.Command {
 	var o serveOptions
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve this machine's engines to clients that have the token",
-		Long: `Serve waits for tare on another machine, which measures servers here over the
-network: 'tare run net-rtt --remote HOST'. It creates a token and prints it
-once, unless $TARE_TOKEN or --token-file has one. If the token file does not
-exist, it is created.
+		Short: "Lend this machine's engines to the tare that has started this through ssh",
+		Long: `Serve lends the engines of this machine to tare on another machine, over standard
+input and output. 'tare run net-rtt --remote HOST' starts it on HOST through
+ssh, with a copy of itself: who may log in there needs nothing else.
 
-Connections are encrypted, and clients need the token: keep it like a password.
-With it they can start the servers of tare's own network measurements here, as
-containers and as plain processes, and nothing else. Everybody can reach these
-servers. --allow-image adds images; clients can run any program in them. When a
-connection ends, everything that its client made is removed. All this is logged
-on stderr.`,
-		Example: `  tare agent serve
-  tare agent serve --token-file /etc/tare.token --engine native,docker
-  tare agent serve --listen 192.0.2.1:8273`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.agentServe(cmd.Context(), o) },
+Run it from ~/.ssh/authorized_keys to lend engines to somebody who may do nothing
+else on this machine:
+
+  restrict,command="/usr/local/bin/tare agent serve" ssh-ed25519 AAAA...
+
+Such a client can start the servers of tare's own network measurements here, as
+containers and as plain processes. Everybody can reach these servers.
+--allow-image adds images; clients can run any program in them. When the
+connection ends, everything that its client made is removed. Every call is
+logged.`,
+		Example: `  tare agent serve --engine native,docker --log /var/log/tare.log`,
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.agentServe(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.listen, "listen", ":"+app.RemotePort, "`address` to listen on: HOST:PORT, or :PORT for every interface")
-	f.StringVar(&a.tokenFile, "token-file", "", "`file` that has the token; if it does not exist, it is created with a "+
-		"new one")
 	f.StringArrayVarP(&o.engines, "engine", "e", nil,
-		"comma-separated `names` of engines to serve; ENGINE,name=N,OPTION=VALUE adds another instance (default: all)")
-	f.StringSliceVar(&o.images, "allow-image", nil, "comma-separated `references` of images that clients may use "+
+		"comma-separated `names` of engines to lend; ENGINE,name=N,OPTION=VALUE adds another instance (default: all)")
+	f.StringSliceVar(&o.images, "allow-image", nil, "comma-separated `references` of images that the client may use "+
 		"besides tare's own")
-	f.IntVar(&o.sessions, "sessions", 1, "number of clients at the same time: `N`; they disturb one another")
-	f.IntVar(&o.containers, "containers", 64, "number of containers for each client at the same time: `N`")
+	f.IntVar(&o.containers, "containers", 64, "number of containers at the same time: `N`")
+	f.StringVar(&o.log, "log", "", "`file` to append the log to (default: stderr, which ssh passes to the client)")
 	completeFlag(cmd, "engine", completeList(app.Names(app.Builtin())...))
 	return cmd
 }
 
 func (a *invocation) agentServe(ctx context.Context, o serveOptions) error {
-	if o.sessions < 1 || o.containers < 1 {
-		return &usageError{errors.New("--sessions and --containers must be at least 1"), ""}
+	if o.containers < 1 {
+		return &usageError{errors.New("--containers must be at least 1"), ""}
 	}
 	offered, err := a.instancesOffered(o.engines)
 	if err != nil {
 		return err
 	}
+	if _, tty := terminal(os.Stdin); tty {
+		return &usageError{
+			errors.New("'tare agent serve' speaks with another tare, not with a terminal"),
+			"on the other machine: tare run net-rtt --remote HOST",
+		}
+	}
 	t, err := a.newApp()
 	if err != nil {
 		return err
 	}
-	token, made, err := a.serverToken()
+	log, err := a.openLog(o.log)
 	if err != nil {
 		return err
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.listen)
-	if err != nil {
-		return &hintError{err, "--listen HOST:PORT chooses another address"}
-	}
-	if err := a.announceServer(l.Addr(), offered, token, made); err != nil {
-		return errors.Join(err, l.Close())
-	}
-	var telling sync.Mutex
 	c := t.Lend(offered, o.images)
-	c.Token, c.Sessions, c.Containers = token, o.sessions, o.containers
-	c.Log = func(text string) {
-		telling.Lock()
-		defer telling.Unlock()
-		a.notice("%s", text)
-	}
-	return remote.Serve(ctx, l, c)
+	c.Containers, c.Log = o.containers, log.line
+	c.Address = peer.AddressOf(a.env("SSH_CONNECTION"))
+	log.line("client " + plain.Line(a.env("SSH_CONNECTION")))
+	in, out := peer.Stdio()
+	return errors.Join(remote.Serve(ctx, in, out, c), log.Close())
 }
 
-// instancesOffered lists the engines to serve: all, or those that are named.
+// A callLog is where the calls of a client are logged.
+type callLog struct {
+	mu  sync.Mutex
+	to  io.Writer
+	end io.Closer // nil for stderr
+	now func() time.Time
+}
+
+func (a *invocation) openLog(name string) (*callLog, error) {
+	if name == "" {
+		return &callLog{to: a.stderr, now: a.now}, nil
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, &usageError{err, "--log needs a file that can be written"}
+	}
+	return &callLog{to: f, end: f, now: a.now}, nil
+}
+
+// line writes one line, whatever a client has put into it. Nobody is told where it cannot be written.
+func (l *callLog) line(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, _ = fmt.Fprintf(l.to, "%s tare: %s\n", l.now().UTC().Format(time.RFC3339), plain.Line(text))
+}
+
+// Close closes the file.
+func (l *callLog) Close() error {
+	if l.end == nil {
+		return nil
+	}
+	return l.end.Close()
+}
+
+// instancesOffered lists the engines to lend: all, or those that are named.
 func (a *invocation) instancesOffered(flags []string) ([]app.Instance, error) {
 	chosen, declared, err := parseEngines(flags)
 	if err != nil {
@@ -128,7 +156,7 @@ func (a *invocation) instancesOffered(flags []string) ([]app.Instance, error) {
 		if i.Driver == app.RemoteDriver {
 			return nil, &usageError{
 				fmt.Errorf("engine %s is on another machine", i.Name),
-				"run 'tare agent serve' on that machine",
+				"use --remote with that machine",
 			}
 		}
 		if _, err := a.tare.EngineSite("serve", "").Engine(i); err != nil {
@@ -136,64 +164,4 @@ func (a *invocation) instancesOffered(flags []string) ([]app.Instance, error) {
 		}
 	}
 	return all, nil
-}
-
-// serverToken returns the token that the user has given, or makes one. Made says
-// whether to show it.
-func (a *invocation) serverToken() (t remote.Token, made bool, err error) {
-	switch {
-	case a.tokenFile != "" && missingFile(a.tokenFile):
-		t = remote.NewToken()
-		if err := writeToken(a.tokenFile, t); err != nil {
-			return t, false, &usageError{err, "--token-file needs a file that has the token, or a new file in a directory " +
-				"that exists"}
-		}
-		return t, false, nil
-	case a.tokenFile == "" && a.env(tokenVariable) == "" && a.global.JSON:
-		return t, false, &usageError{
-			errors.New("--json does not print tokens"),
-			"use --token-file FILE; if it does not exist, it is created",
-		}
-	case a.tokenFile == "" && a.env(tokenVariable) == "":
-		return remote.NewToken(), true, nil
-	}
-	t, err = a.token()
-	return t, false, err
-}
-
-// announceServer says where the server is and how to get there.
-func (a *invocation) announceServer(at net.Addr, offered []app.Instance, token remote.Token, show bool) error {
-	if a.global.JSON {
-		return a.printJSON(struct {
-			Listen  string   `json:"listen"`
-			Engines []string `json:"engines"`
-		}{at.String(), app.Names(offered)})
-	}
-	name := host.Facts("/").Hostname
-	fmt.Fprintf(a.stdout, "serving %s of %s on %s; press Ctrl-C to stop\n", strings.Join(app.Names(offered), ", "),
-		plain.Line(name), at)
-	target, whence := advertisedAddress(at, name)
-	fmt.Fprintf(a.stdout, "%s:\n\n", whence)
-	switch {
-	case show:
-		fmt.Fprintf(a.stdout, "  export %s=%s\n", tokenVariable, token.Reveal())
-	case a.tokenFile != "":
-		fmt.Fprintf(a.stdout, "  export %s=…   the token is in %s\n", tokenVariable, plain.Line(a.tokenFile))
-	}
-	fmt.Fprintf(a.stdout, "  tare run net-rtt --remote %s\n\n", plain.Line(target))
-	return a.stdout.err
-}
-
-// advertisedAddress returns the address at which clients reach a server, and says from where. It
-// has the machine's name only if the server listens on every interface.
-func advertisedAddress(at net.Addr, name string) (target, whence string) {
-	whence = "on the other machine"
-	tcp, ok := at.(*net.TCPAddr)
-	switch {
-	case ok && tcp.IP.IsUnspecified():
-		return net.JoinHostPort(name, strconv.Itoa(tcp.Port)), whence
-	case ok && tcp.IP.IsLoopback():
-		whence = "on this machine, or through a tunnel to it, because this is a loopback address"
-	}
-	return at.String(), whence
 }

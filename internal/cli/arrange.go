@@ -27,7 +27,7 @@ func flagGroups() []manual.Group {
 		},
 		{Title: "Judgement", Flags: []string{"strict", "plant", "junit", "markdown", "gitlab", "github"}},
 		{Title: "Output", Flags: []string{"all", "format", "html", "yaml", "output", "name", "label"}},
-		{Title: "Other machines", Flags: []string{"remote", "token-file"}},
+		{Title: "Other machines", Flags: []string{"remote", "on"}},
 		{Title: "Short forms of --param", Flags: []string{"count", "pings", "size", "tool"}},
 	}
 }
@@ -83,7 +83,7 @@ func environment() []string {
 		fmt.Sprintf("%-13s  time limit, as --budget of 'tare run' and 'tare plan' has it", budgetVariable),
 		"TARE_STORE     file of stored runs, as --store",
 		"TARE_STATE     directory for temporary run data, as --state",
-		fmt.Sprintf("%-13s  token for 'tare agent serve' and --remote", tokenVariable),
+		fmt.Sprintf("%-13s  program that connects to other machines, in place of ssh", sshVariable),
 		"XDG_DATA_HOME, XDG_STATE_HOME, HOME  where the store and that directory are by default",
 		"NO_COLOR       any value turns colour off",
 		"COLUMNS        width of text that is not for a terminal",

@@ -33,8 +33,7 @@ advice. It removes everything that it made.`,
 			return a.doctor(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVar(&at, "remote", "", "examine another machine, where 'tare agent serve' runs: `HOST[:PORT]`")
-	a.addTokenFlag(cmd.Flags())
+	cmd.Flags().StringVar(&at, "remote", "", "examine another machine, through ssh: `[USER@]HOST`")
 	return cmd
 }
 

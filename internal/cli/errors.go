@@ -200,7 +200,7 @@ func classify(err error) (code int, hint string) {
 
 // generalHint is for errors of the system that can come from anywhere.
 func generalHint(err error) string {
-	if hint := remoteHint(err); hint != "" {
+	if hint := peerHint(err); hint != "" {
 		return hint
 	}
 	var out *outputError

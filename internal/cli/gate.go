@@ -64,7 +64,6 @@ is 3 if trials failed.`,
 	}
 	f := cmd.Flags()
 	o.addFlags(f)
-	a.addTokenFlag(f)
 	f.BoolVar(&g.strict, "strict", false, "pass only what is shown to be harmless")
 	f.StringVar(&g.plant, "plant", "",
 		"delay each start in the compared cells by this `time`, to prove that the gate fails")

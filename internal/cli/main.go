@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -36,12 +37,12 @@ type invocation struct {
 	interrupted chan struct{}
 	graceful    atomic.Bool
 	continued   atomic.Int64 // how often this process went on after it was stopped
+	saying      sync.Mutex   // held while what another machine says is shown
 	told        atomic.Int64 // lines of messages on stderr, which are below what progress has drawn there
 
-	global    globalOptions
-	tokenFile string // of commands that talk to another machine
-	tare      *app.App
-	narrator  *narrator
+	global   globalOptions
+	tare     *app.App
+	narrator *narrator
 }
 
 // globalOptions are the flags that every command has.
@@ -64,7 +65,8 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	a.narrator = &narrator{watcher: &watcher{invocation: a}}
 	a.tare = app.New(app.Config{
-		Version: toolVersion(), Token: a.token, Now: a.now, Observer: a.narrator, Stopped: a.continued.Load,
+		Version: toolVersion(), SSH: a.env(sshVariable), Now: a.now, Observer: a.narrator, Stopped: a.continued.Load,
+		Said: a.remoteSaid,
 	})
 	defer a.tare.Close()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -55,7 +55,7 @@ The name is printed. --figure NAME writes one figure alone, as SVG.`,
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "write to `file`, which must not exist; - prints the page")
 	f.StringVar(&o.figure, "figure", "", "write the figure of this `name` alone, as SVG")
-	f.StringVar(&o.by, "by", "auto", "how to `group` several runs: auto, host, run or label:KEY")
+	f.StringVar(&o.by, "by", "auto", "how to `group` several runs: auto, host, os, run or label:KEY")
 	f.BoolVar(&o.open, "open", false, "show the page in a browser")
 	cmd.ValidArgsFunction = a.completeRuns
 	completeFlag(cmd, "by", a.completeGrouping)

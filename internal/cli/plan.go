@@ -49,8 +49,7 @@ func (o *planOptions) addFlags(f *pflag.FlagSet) {
 	o.flags, o.short = f, map[string]*string{}
 	f.StringArrayVarP(&o.engines, "engine", "e", nil,
 		"comma-separated `names` of engines to compare; ENGINE,name=N,OPTION=VALUE adds another instance")
-	f.StringVar(&o.remote, "remote", "", "use the engines of another machine, where 'tare agent serve' runs: "+
-		"`HOST[:PORT]`")
+	f.StringVar(&o.remote, "remote", "", "use the engines of another machine, through ssh: `[USER@]HOST`")
 	f.StringSliceVar(&o.images, "image", nil, "comma-separated `references` of images to compare")
 	f.StringSliceVar(&o.networks, "network", nil,
 		"comma-separated `names` of networks to compare, such as native,host,bridge,published")
@@ -291,7 +290,6 @@ converted to an experiment first.`,
 		},
 	}
 	o.addFlags(cmd.Flags())
-	a.addTokenFlag(cmd.Flags())
 	cmd.Flags().BoolVar(&asYAML, "yaml", false, "print the experiment as it is written")
 	cmd.ValidArgsFunction = completeExperiments
 	completeFlag(cmd, "engine", completeList(app.Names(app.Builtin())...))

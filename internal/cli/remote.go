@@ -3,92 +3,63 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"net"
 	"os"
-	"strings"
+	"path/filepath"
 
-	"github.com/spf13/pflag"
-
-	"github.com/tare-bench/tare/internal/remote"
+	"github.com/tare-bench/tare/internal/remote/peer"
 )
 
-// tokenVariable has the token where no file is named.
-const tokenVariable = "TARE_TOKEN"
+// sshVariable names the program that connects to other machines.
+const sshVariable = "TARE_SSH"
 
-// addTokenFlag adds the flag of commands that talk to another machine.
-func (a *invocation) addTokenFlag(f *pflag.FlagSet) {
-	f.StringVar(&a.tokenFile, "token-file", "",
-		"`file` with the token that 'tare agent serve' printed (default: the token in $TARE_TOKEN)")
+// remoteSaid shows what another machine says beside its answers, to who wants all details.
+func (a *invocation) remoteSaid(host, line string) {
+	if a.global.Verbose {
+		a.saying.Lock()
+		defer a.saying.Unlock()
+		a.notice("%s: %s", host, line)
+	}
 }
 
-// token returns the token that the user has been given. No error repeats it.
-func (a *invocation) token() (remote.Token, error) {
-	text, err := a.env(tokenVariable), error(nil)
-	if a.tokenFile != "" {
-		text, err = readToken(a.tokenFile)
-	}
+// programDir is where the running program is.
+func programDir() string {
+	own, err := os.Executable()
 	if err != nil {
-		return remote.Token{}, err
+		return "."
 	}
-	t, err := remote.ParseToken(text)
-	if err != nil {
-		return t, &usageError{err, "put the token that 'tare agent serve' printed into $TARE_TOKEN, or into a file for " +
-			"--token-file"}
-	}
-	return t, nil
+	return filepath.Dir(own)
 }
 
-// readToken reads a file that only its owner may read.
-func readToken(name string) (string, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return "", &usageError{err, "--token-file needs a file that contains the token"}
+// peerHint says what to do about another machine that cannot be used.
+func peerHint(err error) string {
+	var e *peer.Error
+	if !errors.As(err, &e) {
+		return ""
 	}
-	defer func() { _ = f.Close() }() // it was only read
-	info, err := f.Stat()
-	if err != nil {
-		return "", err
-	}
-	if others := info.Mode().Perm() & 0o077; others != 0 && info.Mode().IsRegular() {
-		return "", &usageError{
-			fmt.Errorf("%s: other users can read the token (mode %04o)", name, info.Mode().Perm()),
-			"chmod 600 " + name,
+	switch e.Kind {
+	case peer.NoSSH:
+		return "install an ssh client, or name another program in $" + sshVariable
+	case peer.Unreachable:
+		return fmt.Sprintf("tare connects as 'ssh -o BatchMode=yes %s' does, which asks no questions: try that; accept the "+
+			"machine's key once with 'ssh %s', and log in with a key that needs no password", e.Host, e.Host)
+	case peer.NoProgram:
+		if e.Arch != "amd64" && e.Arch != "arm64" {
+			return "tare runs on amd64 and arm64"
 		}
-	}
-	text, err := io.ReadAll(io.LimitReader(f, 4<<10))
-	return string(text), err
-}
-
-// remoteHint says what to do about a session that does not begin.
-func remoteHint(err error) string {
-	var dial *net.OpError
-	switch {
-	case errors.As(err, &dial) && dial.Op == "dial" && strings.HasPrefix(dial.Net, "tcp"):
-		return "check that 'tare agent serve' runs there, and that no firewall blocks its port"
-	case errors.Is(err, remote.ErrToken):
-		return "use the token that 'tare agent serve' printed there when it started"
-	case errors.Is(err, remote.ErrVersion):
+		return fmt.Sprintf("put the program of the same version for it beside this one, as %s: 'make bin/%s' builds it",
+			filepath.Join(programDir(), peer.ProgramName(e.Arch)), peer.ProgramName(e.Arch))
+	case peer.NotCopied:
+		if e.Dir == "" {
+			return ""
+		}
+		return "check that there is space at " + e.Dir + " on that machine, and that you may write there; " +
+			"$XDG_CACHE_HOME of your login there chooses another place"
+	case peer.NotStarted:
+		return fmt.Sprintf("see what 'ssh %s sh -c id' prints: tare needs a login with a shell, and a file system that is "+
+			"not mounted noexec ($XDG_CACHE_HOME of your login there chooses another), or a login that runs 'tare agent "+
+			"serve'", e.Host)
+	case peer.OtherVersion:
 		return "install the same version of tare on both machines"
-	case errors.Is(err, remote.ErrBusy):
-		return "wait until the other run ends; 'tare agent serve --sessions N' allows several at a time"
 	}
 	return ""
-}
-
-// writeToken writes a token to a new file that only its owner may read.
-func writeToken(name string, t remote.Token) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(f, t.Reveal())
-	return errors.Join(err, f.Close())
-}
-
-// missingFile reports whether a file is not there.
-func missingFile(name string) bool {
-	_, err := os.Lstat(name)
-	return errors.Is(err, fs.ErrNotExist)
 }

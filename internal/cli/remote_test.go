@@ -1,16 +1,15 @@
 package cli_test
 
 import (
-	"bufio"
-	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -18,126 +17,113 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// An agentServer is 'tare agent serve' while it runs, in a place of its own.
-type agentServer struct {
+// A farMachine is another machine: a home and a state directory of its own, and an ssh that runs here
+// what it is asked to run there.
+type farMachine struct {
 	*testEnv
-	cmd            *exec.Cmd
-	address, token string
-	exited         chan error
-
-	mu  sync.Mutex
-	log bytes.Buffer
+	ssh     string
+	address string // at which clients reach it
 }
 
-func (l *agentServer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.log.Write(p)
-}
-
-func (l *agentServer) logText() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.log.String()
-}
-
-// lend begins to serve on loopback; the end of the test ends it.
-func lend(t *testing.T, p *testEnv, args ...string) *agentServer {
+// newFarMachine makes a machine. Body is what its ssh does; $command is what it is asked to run.
+func newFarMachine(t *testing.T, body string) *farMachine {
 	t.Helper()
-	l := &agentServer{testEnv: p, exited: make(chan error, 1)}
-	l.cmd = p.command(append([]string{"agent", "serve", "--listen=127.0.0.1:0"}, args...)...)
-	l.cmd.Stderr = l
-	out, err := l.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	for (l.address == "" || !strings.Contains(lines.Text(), "--remote")) && lines.Scan() {
-		if m := regexp.MustCompile(` on (\S+); press`).FindStringSubmatch(lines.Text()); m != nil {
-			l.address = m[1]
-		}
-		if m := regexp.MustCompile(`export TARE_TOKEN=(\w+)$`).FindStringSubmatch(lines.Text()); m != nil {
-			l.token = m[1]
-		}
-	}
-	go func() { l.exited <- l.cmd.Wait() }()
-	t.Cleanup(func() { l.end(t, syscall.SIGINT) })
-	if l.address == "" {
-		t.Fatalf("the server does not say where it listens:\n%s", l.logText())
-	}
+	p := newTestEnv(t)
+	l := &farMachine{testEnv: p, ssh: filepath.Join(p.dir, "ssh"), address: "127.0.0.1"}
+	l.setSSH(t, body)
 	return l
 }
 
-// end ends the server, if nobody has yet.
-func (l *agentServer) end(t *testing.T, how syscall.Signal) {
+// runsCommand is what a plain sshd does.
+const runsCommand = `exec sh -c "$command"`
+
+func (l *farMachine) setSSH(t *testing.T, body string) {
 	t.Helper()
-	if l.cmd == nil {
-		return
+	text := fmt.Sprintf("#!/bin/sh\nfor command; do :; done\nexport HOME=%s TARE_STATE=%s "+
+		"SSH_CONNECTION='127.0.0.9 1 %s 22'\nunset XDG_CACHE_HOME TARE_STORE\n%s\n", l.dir, l.state, l.address, body)
+	if err := os.WriteFile(l.ssh, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
 	}
-	_ = l.cmd.Process.Signal(how) // it may have ended
-	select {
-	case err := <-l.exited:
-		if err != nil && how != syscall.SIGKILL {
-			t.Errorf("the server ends with %v:\n%s", err, l.logText())
-		}
-	case <-time.After(testTimeout):
-		_ = l.cmd.Process.Kill() // the test has failed already
-		t.Errorf("the server does not end:\n%s", l.logText())
-	}
-	l.cmd = nil
 }
 
-// client is a place that has the server's token.
-func (l *agentServer) client(t *testing.T) *testEnv {
+// client is a place whose tare reaches the machine as "far".
+func (l *farMachine) client(t *testing.T) *testEnv {
 	t.Helper()
 	p := newTestEnv(t)
-	p.env = append(p.env, "TARE_TOKEN="+l.token)
+	p.env = append(p.env, "TARE_SSH="+l.ssh)
 	return p
 }
 
-// awaitLog waits for the server to say something.
-func (l *agentServer) awaitLog(t *testing.T, text string) {
+// gone wants the machine to be as it was: no program, no run.
+func (l *farMachine) gone(t *testing.T) {
 	t.Helper()
-	for deadline := time.Now().Add(testTimeout); !strings.Contains(l.logText(), text); time.Sleep(time.Millisecond) {
+	if _, err := os.Stat(filepath.Join(l.dir, ".cache", "tare")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("left on the other machine: its directory: %v", err)
+	}
+	for _, dir := range l.directories(t) {
+		t.Errorf("left on the other machine: %s", dir)
+	}
+}
+
+// logFile is where a lending machine logs.
+func (l *farMachine) logFile() string { return filepath.Join(l.dir, "log") }
+
+func (l *farMachine) logText(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(l.logFile())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// lends is what an sshd does for a key that may only borrow engines.
+func (l *farMachine) lends(args string) string {
+	return "exec tare agent serve --log " + l.logFile() + " " + args
+}
+
+// awaitLog waits for the machine to log something.
+func (l *farMachine) awaitLog(t *testing.T, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(testTimeout); !strings.Contains(l.logText(t), text); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("the server does not say %q:\n%s", text, l.logText())
+			t.Fatalf("the machine does not log %q:\n%s", text, l.logText(t))
 		}
 	}
 }
 
 // session is the ID of the newest session.
-func (l *agentServer) session(t *testing.T) string {
+func (l *farMachine) session(t *testing.T) string {
 	t.Helper()
-	all := regexp.MustCompile(`session (\S+): `).FindAllStringSubmatch(l.logText(), -1)
+	all := regexp.MustCompile(`session (\S+) has begun`).FindAllStringSubmatch(l.logText(t), -1)
 	if len(all) == 0 {
-		t.Fatalf("no session:\n%s", l.logText())
+		t.Fatalf("no session:\n%s", l.logText(t))
 	}
 	return all[len(all)-1][1]
 }
 
-// asked is a run of round trips to plain processes of the server's machine.
-func (l *agentServer) asked(more ...string) []string { return l.askedOf("native", "native", more...) }
+// asked is a run of round trips to plain processes of the other machine.
+func asked(more ...string) []string { return askedOf("native", "native", more...) }
 
 // askedOf is one of round trips to others as well.
-func (l *agentServer) askedOf(engines, networks string, more ...string) []string {
+func askedOf(engines, networks string, more ...string) []string {
 	return append([]string{
-		"run", "net-rtt", "--remote", l.address, "--engine", engines, "--network", networks,
+		"run", "net-rtt", "--remote", "far", "--engine", engines, "--network", networks,
 		"--blocks", "6", "--washout", "off", "--precision", "off", "--pings", "1000",
 	}, more...)
 }
 
-// What the machine of the server does is measured from here, and the run says
-// where that was. Nobody ever sees the token but who started the server.
+// What the other machine does is measured from here, and the run says where that was.
 func TestRemoteRun(t *testing.T) {
-	l := lend(t, newTestEnv(t))
+	l := newFarMachine(t, runsCommand)
 	p := l.client(t)
-	outputs := []programResult{
-		p.must(t, l.asked()...), p.must(t, "show"), p.must(t, "show", "--json"), p.must(t, "export", "last"),
-		p.must(t, "doctor", "--remote", l.address), p.must(t, "doctor", "--remote", l.address, "--json"),
-		p.must(t, "plan", "net-rtt", "--remote", l.address, "--engine", "native"),
+	first := p.must(t, asked("--verbose")...)
+	for _, args := range [][]string{
+		{"doctor", "--remote", "far"},
+		{"doctor", "--remote", "far", "--json"},
+		{"plan", "net-rtt", "--remote", "far", "--engine", "native"},
+	} {
+		p.must(t, args...)
 	}
 	run := p.last(t)
 	for _, s := range run.Samples {
@@ -154,7 +140,7 @@ func TestRemoteRun(t *testing.T) {
 		t.Errorf("the run says of the engine %+v, want the machine that it is on", e)
 	}
 	all := p.must(t, "show", "--all").stdout
-	for _, text := range []string{outputs[0].stdout, all} {
+	for _, text := range []string{first.stdout, all} {
 		if !strings.Contains(text, "at 127.0.0.1, ") {
 			t.Errorf("the report does not say where it was:\n%s", text)
 		}
@@ -162,64 +148,33 @@ func TestRemoteRun(t *testing.T) {
 	if !strings.Contains(all, "blocks ±") {
 		t.Errorf("the report does not say how far the blocks are apart:\n%s", all)
 	}
-	l.end(t, syscall.SIGINT)
+	if !strings.Contains(first.stderr, "far: ") || !strings.Contains(first.stderr, "everything that it made is removed") {
+		t.Errorf("--verbose does not show what the other machine logs:\n%s", first.stderr)
+	}
 	p.nothingLeft(t)
-	l.nothingLeft(t)
-	for i, s := range outputs {
-		if strings.Contains(s.stdout+s.stderr, l.token) {
-			t.Errorf("output %d has the token in it", i)
-		}
-	}
-	if strings.Contains(l.logText(), l.token) {
-		t.Error("the server's log has the token in it")
-	}
-	wantInNoFile(t, p.dir, l.token)
-	wantInNoFile(t, l.dir, l.token)
+	l.gone(t)
 }
 
-// wantInNoFile wants a text in no file below a directory.
-func wantInNoFile(t *testing.T, dir, text string) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		if bytes.Contains(content, []byte(text)) {
-			t.Errorf("%s has the token in it", path)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// A workload whose times would include the network refuses, and says why.
+// Who may only borrow engines gets those that are lent, and every call is logged. A workload whose
+// times would include the network refuses, and says why.
 func TestRemoteRefused(t *testing.T) {
-	l := lend(t, newTestEnv(t), "--engine", "native,floor")
+	l := newFarMachine(t, "")
+	l.setSSH(t, l.lends("--engine native,floor"))
 	p := l.client(t)
 	for _, test := range []struct {
 		args []string
 		code int
 		want string
 	}{
-		{[]string{"run", "lifecycle", "--remote", l.address, "--engine", "native", "--blocks", "6"}, 4, "would include the network"},
+		{[]string{"run", "lifecycle", "--remote", "far", "--engine", "native", "--blocks", "6"}, 4, "would include the network"},
 		{
-			[]string{"run", "net-rtt", "--remote", l.address, "--engine", "docker", "--network", "host", "--blocks", "6"},
+			[]string{"run", "net-rtt", "--remote", "far", "--engine", "docker", "--network", "host", "--blocks", "6"},
 			4,
 			"is not served here; these are: native, floor",
 		},
-		{[]string{"run", "net-rtt", "--remote", l.address, "--engine", "runc,binary=/bin/sh", "--blocks", "6"}, 2, "tare agent serve --engine"},
-		{[]string{"run", "net-rtt", "--engine", "remote,name=there,engine=native", "--blocks", "6"}, 2, "needs an address"},
-		{
-			[]string{
-				"run", "net-rtt", "--remote", l.address, "--engine", "native", "--network", "native", "--param", "size=24",
-				"--blocks", "6", "--token-file", "none",
-			}, 2, "no such file",
-		},
-		{[]string{"run", "net-rtt", "--remote", "127.0.0.1:1"}, 1, "check that 'tare agent serve' runs there"},
-		{[]string{"doctor", "--remote", "127.0.0.1:1"}, 1, "connection refused"},
+		{[]string{"run", "net-rtt", "--remote", "far", "--engine", "runc,binary=/bin/sh", "--blocks", "6"}, 2, "is declared for this machine"},
+		{[]string{"run", "net-rtt", "--engine", "remote,name=there,engine=native", "--blocks", "6"}, 2, "needs a host"},
+		{[]string{"run", "net-rtt", "--remote", "-oProxyCommand=id"}, 2, "is no host"},
 	} {
 		result := p.tare(t, test.args...)
 		if result.code != test.code || !strings.Contains(result.stderr, test.want) {
@@ -227,44 +182,50 @@ func TestRemoteRefused(t *testing.T) {
 				strings.Join(test.args, " "), result.code, test.code, test.want, result.stderr)
 		}
 	}
-	for token, want := range map[string]string{
-		"":                            "$TARE_TOKEN",
-		"short":                       "characters",
-		"anothertokenofthesamelength": "token rejected",
-	} {
-		p.env = []string{"TARE_TOKEN=" + token}
-		result := p.tare(t, l.asked()...)
-		if result.code == 0 || !strings.Contains(result.stderr, want) {
-			t.Errorf("token %q: exit code %d\n%s\nwant %q", token, result.code, result.stderr, want)
-		}
-		if token != "" && strings.Contains(result.stderr, token) {
-			t.Errorf("the error repeats the token: %s", result.stderr)
+	for _, want := range []string{"session ", "has begun", `probe of "native"`, "everything that it made is removed"} {
+		if !strings.Contains(l.logText(t), want) {
+			t.Errorf("the log lacks %q:\n%s", want, l.logText(t))
 		}
 	}
 	p.nothingLeft(t)
-	l.nothingLeft(t)
+	l.gone(t)
 }
 
-// A token that is in a file is for its owner alone, and one that is made goes
-// there.
-func TestTokenFile(t *testing.T) {
-	server := newTestEnv(t)
-	file := filepath.Join(server.dir, "token")
-	l := lend(t, server, "--token-file", file, "--engine", "native")
-	if l.token != "" {
-		t.Error("a token that is in a file is printed")
+// What ssh, or the other machine, says against it reaches the user, with what to do.
+func TestRemoteUnreachable(t *testing.T) {
+	l := newFarMachine(t, "")
+	p := l.client(t)
+	for name, test := range map[string]struct{ body, says, advice string }{
+		"refused":      {"echo 'ssh: connect to host far port 22: Connection refused' >&2; exit 255", "far: ssh: connect to host", "ssh -o BatchMode=yes far"},
+		"unknown key":  {"echo 'Host key verification failed.' >&2; exit 255", "Host key verification failed", "'ssh far'"},
+		"architecture": {"mkdir -p $HOME/bin; printf '#!/bin/sh\\n[ $1 = -s ] && echo Linux || echo aarch64\\n' >$HOME/bin/uname; chmod 700 $HOME/bin/uname; PATH=$HOME/bin:$PATH; " + runsCommand, "architecture arm64", "make bin/tare-linux-arm64"},
+		"no tare":      {"echo hello; exit 1", "could not be started", "see what 'ssh far"},
+		"hostile":      {`printf 'tare-host \033[31m\342\200\256\n'; exit 1`, "could not be started", "see what"},
+		"version":      {`echo 'tare-agent {"protocol":2,"version":"v0.0.1"}'; sleep 1`, `"v0.0.1" there`, "same version"},
+	} {
+		l.setSSH(t, test.body)
+		result := p.tare(t, "doctor", "--remote", "far")
+		if result.code != 1 || !strings.Contains(result.stderr, test.says) || !strings.Contains(result.stderr, test.advice) {
+			t.Errorf("%s: exit code %d, want %q and %q\n%s", name, result.code, test.says, test.advice, result.stderr)
+		}
+		if strings.ContainsAny(result.stderr, "\x1b\u202e") {
+			t.Errorf("%s: %q shows what the machine has sent", name, result.stderr)
+		}
 	}
+	p.env = append(p.env, "TARE_SSH=/nowhere/ssh")
+	if result := p.tare(t, "doctor", "--remote", "far"); result.code != 1 || !strings.Contains(result.stderr, "TARE_SSH") {
+		t.Errorf("an ssh that is not there: exit code %d\n%s", result.code, result.stderr)
+	}
+}
+
+// 'tare agent serve' explains itself to who types it wrongly.
+func TestServeRefused(t *testing.T) {
 	p := newTestEnv(t)
-	p.must(t, "doctor", "--remote", l.address, "--token-file", file)
-	if err := os.Chmod(file, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if result := p.tare(t, "doctor", "--remote", l.address, "--token-file", file); result.code != 2 ||
-		!strings.Contains(result.stderr, "chmod 600") {
-		t.Errorf("a token that all can read: exit code %d\n%s", result.code, result.stderr)
-	}
 	for _, args := range [][]string{
-		{"agent", "serve", "--json"}, {"agent", "serve", "--sessions", "0"}, {"agent", "serve", "--engine", "nosuch"}, {"agent", "serve", "--token-file", file},
+		{"agent", "serve", "--containers", "0"},
+		{"agent", "serve", "--engine", "nosuch"},
+		{"agent", "serve", "--log", "/nowhere/log"},
+		{"agent", "serve", "--engine", "remote,name=x,at=y"},
 	} {
 		if result := p.tare(t, args...); result.code != 2 {
 			t.Errorf("tare %s: exit code %d, want 2\n%s", strings.Join(args, " "), result.code, result.stderr)
@@ -272,18 +233,34 @@ func TestTokenFile(t *testing.T) {
 	}
 }
 
-// A server that is killed in the middle of a trial costs the client that trial
-// and those after it, in good time; what it left is removed there by clean.
+// endlessRun is a run whose first trial lasts until something happens.
+func endlessRun(p *testEnv) []string {
+	return asked("--pings", "1000000000", "--trial-timeout", "10m", "--operation-timeout", "10m", "--output", p.recordFile())
+}
+
+// A tare on the other machine that is killed in the middle of a trial costs the client that trial and
+// those after it, in good time; what it left is removed there by clean.
 func TestServerKilled(t *testing.T) {
-	t.Parallel() // it waits for the server, and measures nothing
-	l := lend(t, newTestEnv(t))
+	t.Parallel() // it waits for the other side, and measures nothing
+	l := newFarMachine(t, "")
+	// The first session is killed; the others are served.
+	l.setSSH(t, "echo $$ >>$HOME/pids; "+l.lends(""))
 	p := l.client(t)
-	r := p.begin(t,
-		l.asked("--pings", "1000000000", "--trial-timeout", "10m", "--operation-timeout", "10m",
-			"--output", p.recordFile())...)
+	r := p.begin(t, endlessRun(p)...)
 	p.awaitStart(t, r) // the load generator runs, so the server does
 	session := l.session(t)
-	l.end(t, syscall.SIGKILL)
+	text, err := os.ReadFile(filepath.Join(l.dir, "pids"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.Fields(string(text))[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.setSSH(t, "echo 'ssh: connect to host far port 22: Connection refused' >&2; exit 255")
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
 	result := r.end(t)
 	run := p.recorded(t)
 	if len(run.Samples) == 0 || run.Samples[0].Outcome != bench.Failed {
@@ -292,24 +269,25 @@ func TestServerKilled(t *testing.T) {
 	if result.code != 3 && result.code != 1 {
 		t.Errorf("exit code %d\n%s", result.code, result.stderr)
 	}
-	if !strings.Contains(result.stdout+result.stderr, l.address) {
-		t.Errorf("nothing says that %s is away:\n%s%s", l.address, result.stdout, result.stderr)
+	if !strings.Contains(result.stdout+result.stderr, "far: ") {
+		t.Errorf("nothing says that the machine is away:\n%s%s", result.stdout, result.stderr)
 	}
 	p.nothingLeft(t)
 	if out := l.must(t, "clean"); !strings.Contains(out.stdout, "removed process") {
-		t.Errorf("clean on the server's machine: %s%s", out.stdout, out.stderr)
+		t.Errorf("clean on the other machine: %s%s", out.stdout, out.stderr)
 	}
 	if left := append(l.directories(t), processes([]string{session})...); len(left) > 0 {
 		t.Errorf("left after clean: %q", left)
 	}
 }
 
-// A client that is killed leaves nothing on the server's machine.
+// A client that is killed leaves nothing on the other machine.
 func TestClientKilled(t *testing.T) {
 	t.Parallel() // it measures nothing
-	l := lend(t, newTestEnv(t))
+	l := newFarMachine(t, "")
+	l.setSSH(t, l.lends(""))
 	p := l.client(t)
-	r := p.begin(t, l.asked("--pings", "1000000000", "--trial-timeout", "10m", "--operation-timeout", "10m")...)
+	r := p.begin(t, endlessRun(p)...)
 	p.awaitStart(t, r)
 	session := l.session(t)
 	r.signal(t, syscall.SIGKILL)
@@ -320,27 +298,29 @@ func TestClientKilled(t *testing.T) {
 	}
 	p.must(t, "clean")
 	p.nothingLeft(t)
-	if result := p.tare(t, "doctor", "--remote", l.address); result.code != 0 {
+	if result := p.tare(t, "doctor", "--remote", "far"); result.code != 0 {
 		t.Errorf("the next client is not served: %s", result.stderr)
 	}
 }
 
-// Two machines: this one, and a network namespace that reaches it by a cable. The
-// servers are found at the address by which this machine was reached, those in
-// containers by the port that is published there.
+// Two machines: this one, and a network namespace that reaches it by a cable. The servers are found
+// at the address by which this machine was reached, those in containers by the port that is published
+// there.
 func TestTwoMachines(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a network namespace takes root")
 	}
 	here, wrap := linkedNamespace(t)
-	l := lend(t, newTestEnv(t), "--listen="+here+":0")
+	l := newFarMachine(t, "")
+	l.address = here
+	l.setSSH(t, fmt.Sprintf(`exec nsenter --net=/proc/%d/ns/net sh -c "$command"`, os.Getpid()))
 	p := l.client(t)
 	p.wrap = wrap
 	engines, networks := "native", "native"
 	if len(usable(t, "docker")) > 0 {
 		engines, networks = "native,docker", "native,host,published"
 	}
-	p.must(t, l.askedOf(engines, networks, "--blocks", "2", "--warmup", "0", "--no-control")...)
+	p.must(t, askedOf(engines, networks, "--blocks", "2", "--warmup", "0", "--no-control")...)
 	run := p.last(t)
 	for _, s := range run.Samples {
 		cell := run.Header.Plan.Cells[s.Trial.Cell]
@@ -355,12 +335,8 @@ func TestTwoMachines(t *testing.T) {
 	if at := run.Header.Engines[0].Away.Address; at != here {
 		t.Errorf("the machine was reached at %s, want %s", at, here)
 	}
-	if result := p.tare(t, "run", "net-rtt", "--remote", "198.51.100.1:1", "--engine", "native"); result.code != 1 {
-		t.Errorf("an address that nobody has: exit code %d\n%s", result.code, result.stderr)
-	}
-	l.end(t, syscall.SIGINT)
 	p.nothingLeft(t)
-	l.nothingLeft(t)
+	l.gone(t)
 }
 
 // linkedNamespace makes a network namespace that reaches this one. It returns the address

@@ -45,7 +45,6 @@ length.`,
 	}
 	more.addFlags(cmd.Flags())
 	format.addFlags(cmd)
-	a.addTokenFlag(cmd.Flags())
 	cmd.ValidArgsFunction = a.completeRuns
 	return cmd
 }
@@ -54,6 +53,9 @@ func (a *invocation) resume(ctx context.Context, s bench.Store, args []string, f
 	stored, err := app.Incomplete(ctx, s, append(args, "")[0])
 	if err != nil {
 		return err
+	}
+	if stored.Header.Joint != nil {
+		return a.resumeOn(ctx, s, stored, format)
 	}
 	t, err := a.newApp()
 	if err != nil {

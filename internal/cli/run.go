@@ -21,6 +21,7 @@ func (a *invocation) runCommand() *cobra.Command {
 	var o planOptions
 	var format formatOptions
 	var output, runName string
+	var on []string
 	cmd := &cobra.Command{
 		Use:   "run [EXPERIMENT|FILE] [IMAGE]...",
 		Short: "Measure, and show which differences are real",
@@ -41,7 +42,8 @@ The exit code is 3 if some trials failed; 'tare --help' lists all exit codes.`,
   tare run lifecycle --engine native,runc,docker --budget 1m
   tare run image host:nginx tar:shop.tar
   tare run my.yaml --blocks 50 --json
-  tare run -o - | ssh laptop tare import -`,
+  tare run -o - | ssh laptop tare import -
+  tare run cpu --on db1,db2`,
 		Args: experimentAndImages,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := o.parseArgs(args)
@@ -55,15 +57,16 @@ The exit code is 3 if some trials failed; 'tare --help' lists all exit codes.`,
 			if err := a.checkName(cmd.Context(), cmd, runName); err != nil {
 				return err
 			}
-			return a.run(cmd.Context(), name, o, format, runOptions{name: runName, output: output})
+			return a.run(cmd.Context(), name, o, format, runOptions{name: runName, output: output, on: on})
 		},
 	}
 	o.addFlags(cmd.Flags())
-	a.addTokenFlag(cmd.Flags())
 	format.addFlags(cmd)
 	cmd.Flags().StringVar(&runName, "name", "", "a `name` for the run, which every command takes in place of its ID")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "also write records to `file` during the run; - prints them "+
 		"instead of the report")
+	cmd.Flags().StringSliceVar(&on, "on", nil, "measure on these `hosts`, reached by ssh, at the same times; "+
+		"then compare them: [USER@]HOST,...")
 	cmd.ValidArgsFunction = completeExperiments
 	completeFlag(cmd, "engine", completeList(app.Names(app.Builtin())...))
 	completeFlag(cmd, "label", a.completeLabels)
@@ -81,14 +84,18 @@ func builtinList() string {
 
 // runOptions say what becomes of a run.
 type runOptions struct {
-	name   string // what it is called; empty = nothing
-	output string // where its records go as well
+	name   string   // what it is called; empty = nothing
+	output string   // where its records go as well
+	on     []string // the hosts that measure; empty = this one
 }
 
 // run plans, measures and reports.
 func (a *invocation) run(ctx context.Context, name string, o planOptions, format formatOptions, keep runOptions) error {
 	if err := a.checkFormat(format); err != nil {
 		return err
+	}
+	if len(keep.on) > 0 {
+		return a.runOn(ctx, name, o, format, keep)
 	}
 	t, err := a.newApp()
 	if err != nil {

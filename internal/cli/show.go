@@ -176,7 +176,12 @@ effect of its own. Several runs on each side have verdicts. Make them in turn,
 and tell the sides apart with a label:
 
   tare run --label side=before; tare run --label side=after   # six times
-  tare compare RUN... --by label:side`,
+  tare compare RUN... --by label:side
+
+Runs that 'tare run --on HOST,HOST' has measured together are compared block by
+block: what comes and goes for all hosts, such as the hour, cancels out. That
+tells machines apart. To learn about kinds of machines, measure several of each
+and group them, such as with --by os: then each host counts once.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return &usageError{
@@ -203,7 +208,7 @@ and tell the sides apart with a label:
 		},
 	}
 	format.addFlags(cmd)
-	cmd.Flags().StringVar(&by, "by", "auto", "how to `group` runs: auto, host, run or label:KEY")
+	cmd.Flags().StringVar(&by, "by", "auto", "how to `group` runs: auto, host, os, run or label:KEY")
 	cmd.ValidArgsFunction = a.completeRuns
 	completeFlag(cmd, "by", a.completeGrouping)
 	return cmd
@@ -217,12 +222,14 @@ func grouping(by string) (func(*bench.Header) string, error) {
 		return nil, nil
 	case by == "host":
 		return func(h *bench.Header) string { return h.Host.Hostname }, nil
+	case by == "os":
+		return func(h *bench.Header) string { return h.Host.OS }, nil
 	case by == "run":
 		return func(h *bench.Header) string { return h.ID }, nil
 	case isLabel:
 		return func(h *bench.Header) string { return label(h.Plan.Labels, key) }, nil
 	default:
-		return nil, &usageError{fmt.Errorf("invalid value %q for --by", by), "use auto, host, run or label:KEY"}
+		return nil, &usageError{fmt.Errorf("invalid value %q for --by", by), "use auto, host, os, run or label:KEY"}
 	}
 }
 

@@ -2,7 +2,9 @@ package remote_test
 
 import (
 	"context"
-	"net"
+	"errors"
+	"net/netip"
+	"os"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -12,6 +14,7 @@ import (
 	driver "github.com/tare-bench/tare/internal/engine/remote"
 	"github.com/tare-bench/tare/internal/image/imagetest"
 	"github.com/tare-bench/tare/internal/remote"
+	"github.com/tare-bench/tare/internal/remote/peer"
 )
 
 // place is where a session of the server works.
@@ -24,35 +27,54 @@ func (p place) Name() string                             { return p.name }
 func (p place) Engine(name string) (bench.Engine, error) { return p.open(name), nil }
 func (place) Close() error                               { return nil }
 
-// serve lends one engine on loopback until the test ends, and returns the link
-// to it.
+// serve lends one engine over pipes until the test ends, and returns the link to it.
 func serve(t testing.TB, name string, open func() bench.Engine) *driver.Link {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	config := remote.Config{
-		Token: remote.NewToken(), Version: "test",
+	served, dial := served(t, remote.Config{
+		Version: "test", Address: netip.MustParseAddr("127.0.0.1"),
 		Machine: func(context.Context) remote.Machine { return remote.Machine{Host: bench.HostFacts{Hostname: "there"}} },
 		Open: func() (remote.EngineHost, error) {
 			return place{name, func(string) bench.Engine { return open() }}, nil
 		},
 		Log: func(string) {},
-	}
-	go func() { ended <- remote.Serve(ctx, l, config) }()
-	target := remote.Target{Address: l.Addr().String(), Token: config.Token, Version: "test"}
-	link := driver.NewLink(func() (remote.Target, error) { return target, nil })
+	})
+	link := driver.NewLink(dial)
 	t.Cleanup(func() {
 		_ = link.Close() // the server ends it anyway
-		cancel()
-		if err := <-ended; err != nil {
+		if err := served(); err != nil {
 			t.Errorf("Serve: %v", err)
 		}
 	})
 	return link
+}
+
+// served returns what begins a session with a server over pipes, and what ends the last server and
+// returns its error.
+func served(t testing.TB, c remote.Config) (end func() error, dial func(context.Context) (*peer.Session, error)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	ended <- nil
+	dial = func(ctx2 context.Context) (*peer.Session, error) {
+		if err := <-ended; err != nil { // of the session before
+			return nil, err
+		}
+		in, toServer, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		fromServer, out, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		go func() {
+			err := remote.Serve(ctx, in, out, c)
+			_ = errors.Join(in.Close(), out.Close()) // Serve may have closed one
+			ended <- err
+		}()
+		return peer.Dial(ctx2, peer.Target{Host: "there", Version: c.Version}, fromServer, toServer)
+	}
+	return func() error { cancel(); return <-ended }, dial
 }
 
 // remoteEngine opens an engine at the far end of a connection over loopback.

@@ -2,12 +2,15 @@ package remote
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/remote/peer"
 )
+
+// maxRequest limits what is read of one request, in bytes.
+const maxRequest = 256 << 10
 
 // An operation carries out a request and returns the answer, to be sent as JSON.
 type operation func(ctx context.Context, r Request) (any, error)
@@ -89,17 +92,19 @@ func (s *session) handler() http.Handler {
 	mux := http.NewServeMux()
 	for name, do := range s.operations() {
 		mux.HandleFunc("POST /"+name, func(w http.ResponseWriter, r *http.Request) {
-			ask, err := readRequest(w, r)
+			var ask Request
 			var out any
+			err := peer.Read(w, r, maxRequest, &ask)
 			if err == nil {
 				out, err = do(r.Context(), ask)
 			}
 			s.logCall(name, ask, err)
-			s.answer(w, name, out, err)
+			peer.Answer(w, name, out, err)
 		})
 	}
 	mux.HandleFunc("POST /"+OpAttach, func(w http.ResponseWriter, r *http.Request) {
-		ask, err := readRequest(w, r)
+		var ask Request
+		err := peer.Read(w, r, maxRequest, &ask)
 		var c *container
 		if err == nil {
 			c, err = s.containerOf(ask.Container)
@@ -109,7 +114,7 @@ func (s *session) handler() http.Handler {
 		}
 		s.logCall(OpAttach, ask, err)
 		if err != nil {
-			s.answer(w, OpAttach, nil, err)
+			peer.Answer(w, OpAttach, nil, err)
 		}
 	})
 	return mux
@@ -131,23 +136,4 @@ func (s *session) logCall(name string, r Request, err error) {
 	case name != OpPing && name != OpCreate && name != OpRemove:
 		s.logf("%s", what)
 	}
-}
-
-func readRequest(w http.ResponseWriter, r *http.Request) (ask Request, err error) {
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
-	d.DisallowUnknownFields() // both sides have the same version
-	if err := d.Decode(&ask); err != nil {
-		return ask, fmt.Errorf("not a request: %w", err)
-	}
-	return ask, nil
-}
-
-// answer sends the result of an operation. It ignores errors of sending.
-func (s *session) answer(w http.ResponseWriter, name string, out any, err error) {
-	if err != nil {
-		w.WriteHeader(http.StatusBadRequest)
-		_ = json.NewEncoder(w).Encode(failureOf(fmt.Errorf("%s: %w", name, err)))
-		return
-	}
-	_ = json.NewEncoder(w).Encode(out)
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/remote"
+	"github.com/tare-bench/tare/internal/remote/peer"
 )
 
 // testTimeout bounds what must not hang.
@@ -20,10 +21,9 @@ const testTimeout = time.Minute
 
 // A testServer is a server on loopback with an engine that makes nothing.
 type testServer struct {
-	engine  *enginetest.Fake
-	target  remote.Target
-	stop    func() // ends the server, and returns when it has ended
-	address string
+	engine *enginetest.Fake
+	begin  func(context.Context) (*peer.Session, error)
+	stop   func() // ends the server, and returns when it has ended
 
 	mu     sync.Mutex
 	log    []string
@@ -52,16 +52,12 @@ func (l *testServer) logged(text string) bool {
 	return strings.Contains(strings.Join(l.log, "\n"), text)
 }
 
-// newTestServer starts a server. Edit changes what it is told; nil for nothing.
+// newTestServer makes a server. Edit changes what it is told; nil for nothing.
 func newTestServer(t *testing.T, f enginetest.FakeConfig, edit func(*remote.Config)) *testServer {
 	t.Helper()
 	l := &testServer{engine: enginetest.NewFake(f)}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	config := remote.Config{
-		Token: remote.NewToken(), Version: "v1",
+		Version: "v1", Address: netip.MustParseAddr("127.0.0.1"),
 		Machine: func(context.Context) remote.Machine { return remote.Machine{Engines: []string{"fake"}} },
 		Open:    func() (remote.EngineHost, error) { return l, nil },
 		Log: func(text string) {
@@ -73,29 +69,20 @@ func newTestServer(t *testing.T, f enginetest.FakeConfig, edit func(*remote.Conf
 	if edit != nil {
 		edit(&config)
 	}
-	l.address = listener.Addr().String()
-	l.target = remote.Target{Address: l.address, Token: config.Token, Version: "v1"}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- remote.Serve(ctx, listener, config) }()
+	end, dial := served(t, config)
+	l.begin = dial
 	l.stop = sync.OnceFunc(func() {
-		cancel()
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Errorf("Serve: %v", err)
-			}
-		case <-time.After(testTimeout):
-			t.Error("Serve has not returned")
+		if err := end(); err != nil {
+			t.Errorf("Serve: %v", err)
 		}
 	})
 	t.Cleanup(l.stop)
 	return l
 }
 
-func (l *testServer) dial(t *testing.T) *remote.Session {
+func (l *testServer) dial(t *testing.T) *peer.Session {
 	t.Helper()
-	s, err := remote.Dial(t.Context(), l.target)
+	s, err := l.begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +103,7 @@ func until(t *testing.T, what string, is func() bool) {
 func hold() bench.Spec { return bench.Spec{Argv: []string{"/tare-agent", "hold"}} }
 
 // make makes and starts a container.
-func makeOne(t *testing.T, s *remote.Session, number uint64) {
+func makeOne(t *testing.T, s *peer.Session, number uint64) {
 	t.Helper()
 	var id string
 	r := remote.Request{Engine: "fake", Container: number, Spec: hold()}
@@ -129,28 +116,15 @@ func makeOne(t *testing.T, s *remote.Session, number uint64) {
 	}
 }
 
-// A second client waits its turn, and is told in the end.
-func TestBusy(t *testing.T) {
-	l := newTestServer(t, enginetest.FakeConfig{}, nil)
-	first := l.dial(t)
-	if s, err := remote.Dial(t.Context(), l.target); !errors.Is(err, remote.ErrBusy) {
-		t.Errorf("Dial beside a session = %v, %v, want remote.ErrBusy", s, err)
-	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
-	l.dial(t) // as soon as the first session's end is through
-}
-
 // Whatever ends a session, what it made is removed.
 func TestSessionEnds(t *testing.T) {
-	for name, end := range map[string]func(t *testing.T, l *testServer, s *remote.Session){
-		"client closes": func(t *testing.T, _ *testServer, s *remote.Session) {
+	for name, end := range map[string]func(t *testing.T, l *testServer, s *peer.Session){
+		"client closes": func(t *testing.T, _ *testServer, s *peer.Session) {
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
 		},
-		"server ends": func(_ *testing.T, l *testServer, _ *remote.Session) { l.stop() },
+		"server ends": func(_ *testing.T, l *testServer, _ *peer.Session) { l.stop() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newTestServer(t, enginetest.FakeConfig{}, nil)

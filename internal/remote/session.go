@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -16,9 +15,8 @@ import (
 // A session is what one client has on this machine.
 type session struct {
 	Config
-	ctx   context.Context // ends with the session
-	host  EngineHost
-	local netip.Addr // this machine's address that the client connected to
+	ctx  context.Context // ends with the session
+	host EngineHost
 
 	mu         sync.Mutex
 	ended      bool
@@ -26,9 +24,9 @@ type session struct {
 	containers map[uint64]*container
 }
 
-func newSession(ctx context.Context, c Config, host EngineHost, local netip.Addr) *session {
+func newSession(ctx context.Context, c Config, host EngineHost) *session {
 	return &session{
-		Config: c, ctx: ctx, host: host, local: local,
+		Config: c, ctx: ctx, host: host,
 		engines: map[string]bench.Engine{}, containers: map[uint64]*container{},
 	}
 }
@@ -91,7 +89,7 @@ func (s *session) forget(number uint64) {
 }
 
 func (s *session) logf(format string, args ...any) {
-	s.Log(fmt.Sprintf("session %s: ", s.host.Name()) + fmt.Sprintf(format, args...))
+	s.Log("session " + s.host.Name() + ": " + fmt.Sprintf(format, args...))
 }
 
 // permitted returns the spec that is used here, or an error if it is refused.
@@ -104,6 +102,9 @@ func (s *session) permitted(spec bench.Spec) (bench.Spec, error) {
 			return spec, err
 		}
 	}
+	if len(spec.Ports) > 0 && !s.Address.IsValid() {
+		return spec, errNoAddress
+	}
 	spec.Ports = slices.Clone(spec.Ports)
 	for i, p := range spec.Ports {
 		spec.Ports[i] = s.publishedPort(p)
@@ -114,9 +115,13 @@ func (s *session) permitted(spec bench.Spec) (bench.Spec, error) {
 // publishedPort is the port as it is published for a client on another machine: at the address that the
 // client connected to.
 func (s *session) publishedPort(p bench.Port) bench.Port {
-	p.Address = s.local.String()
+	p.Address = s.Address.String()
 	return p
 }
+
+// errNoAddress is the error of publishing ports for a client whose way here is not known.
+var errNoAddress = fmt.Errorf("%w: this machine does not know the address at which the client reaches it, because "+
+	"sshd did not set SSH_CONNECTION", bench.ErrUnsupported)
 
 // reachable refuses what a client on another machine could not reach.
 func reachable(spec bench.Spec) error {

@@ -1,48 +1,52 @@
 package remote_test
 
 import (
+	"context"
 	"io"
-	"net"
+	"net/netip"
+	"os"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/remote"
+	"github.com/tare-bench/tare/internal/remote/peer"
 )
 
-// A pausedReader passes bytes on until it is told to keep them, and closes nothing: a
-// network that is gone.
-type pausedReader struct {
-	io.Reader
-	silent <-chan struct{}
-}
-
-func (m pausedReader) Read(p []byte) (int, error) {
-	n, err := m.Reader.Read(p)
-	select {
-	case <-m.silent:
-		select {}
-	default:
-		return n, err
-	}
-}
-
-// A network that goes away without a word ends the session on both sides, and what
-// was made is removed.
+// A network that goes away without a word ends the session on both sides, and what was made is
+// removed.
 func TestSilence(t *testing.T) {
 	t.Parallel() // it waits for signs of life
-	l := newTestServer(t, enginetest.FakeConfig{}, nil)
-	between, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	l := &testServer{engine: enginetest.NewFake(enginetest.FakeConfig{})}
+	pipe := func() (r, w *os.File) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = r.Close(); _ = w.Close() }) // they may be closed
+		return r, w
 	}
+	serverIn, wireOut := pipe()
+	wireIn, clientOut := pipe()
+	clientIn, backOut := pipe()
+	backIn, serverOut := pipe()
 	silent := make(chan struct{})
-	var ends sync.WaitGroup
-	ends.Go(func() { forward(t, between, l.address, silent) })
-	target := l.target
-	target.Address = between.Addr().String()
-	s, err := remote.Dial(t.Context(), target)
+	var relays, server sync.WaitGroup
+	relays.Go(func() { relay(wireOut, wireIn, silent) })
+	relays.Go(func() { relay(backOut, backIn, silent) })
+	server.Go(func() {
+		err := remote.Serve(context.Background(), serverIn, serverOut, remote.Config{
+			Version: "v1", Address: netip.MustParseAddr("127.0.0.1"),
+			Machine: func(context.Context) remote.Machine { return remote.Machine{} },
+			Open:    func() (remote.EngineHost, error) { return l, nil },
+			Log:     func(string) {},
+		})
+		if err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	s, err := peer.Dial(t.Context(), peer.Target{Host: "there", Version: "v1"}, clientIn, clientOut)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,28 +57,31 @@ func TestSilence(t *testing.T) {
 	case <-time.After(testTimeout):
 		t.Error("the client does not notice that the network is gone")
 	}
-	until(t, "the end", func() bool { return l.logged("everything that it made is removed") })
+	server.Wait()
 	if n := l.engine.Live(); n != 0 {
 		t.Errorf("%d containers are left", n)
 	}
-	_ = s.Close()       // it is lost
-	_ = between.Close() // nobody else comes
-	ends.Wait()
+	_ = s.Close() // it is lost
+	_, _, _ = wireIn.Close(), backIn.Close(), serverOut.Close()
+	relays.Wait()
 }
 
-// forward connects who comes first with an address.
-func forward(t *testing.T, from net.Listener, to string, silent <-chan struct{}) {
-	near, err := from.Accept()
-	if err != nil {
-		t.Error(err)
-		return
+// relay copies what it reads, until it is to be silent: then it reads, and passes nothing on.
+func relay(to, from *os.File, silent <-chan struct{}) {
+	buffer := make([]byte, 1<<10)
+	for {
+		n, err := from.Read(buffer)
+		select {
+		case <-silent:
+			_, _ = io.Copy(io.Discard, from)
+			return
+		default:
+		}
+		if err != nil {
+			return
+		}
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return
+		}
 	}
-	distant, err := net.Dial("tcp", to)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	go func() { _, _ = io.Copy(distant, pausedReader{near, silent}) }() // for ever, once it is silent
-	go func() { _, _ = io.Copy(near, pausedReader{distant, silent}) }()
-	<-silent
 }

@@ -19,15 +19,16 @@ func (d *Document) findApart() {
 		in := m.scale()
 		for _, c := range m.Conditions {
 			for j := range c.Rows { // every cell has a row for each group
-				f := m.findingApart(&c.Rows[j-j%len(d.Groups)], &c.Rows[j], in)
+				f := m.findingApart(&c.Rows[j-j%len(d.Groups)], &c.Rows[j], in, d.Unit)
 				c.Rows[j].Finding = &f
 			}
 		}
 	}
 }
 
-// findingApart says what is known of a cell in one group; base is the same cell in the first.
-func (m *Metric) findingApart(base, r *Row, in scale) Finding {
+// findingApart says what is known of a cell in one group; base is the same cell in the first, and word
+// the unit of the comparison.
+func (m *Metric) findingApart(base, r *Row, in scale, word string) Finding {
 	switch e := r.Effect; {
 	case r.N == 0:
 		return Finding{NotThere, "no value", Uncertain}
@@ -36,9 +37,9 @@ func (m *Metric) findingApart(base, r *Row, in scale) Finding {
 	case e == nil:
 		return Finding{NotThere, "not comparable", Uncertain}
 	case e.Low == nil || e.High == nil:
-		runs := unit.FormatCount(r.N, "run") + " each"
+		runs := unit.FormatCount(r.N, word) + " each"
 		if base.N != r.N {
-			runs = fmt.Sprintf("%d and %s", base.N, unit.FormatCount(r.N, "run"))
+			runs = fmt.Sprintf("%d and %s", base.N, unit.FormatCount(r.N, word))
 		}
 		return Finding{Unknown, effectText(e, in)[0] + " (" + runs + ")", Uncertain}
 	case e.Scale == bench.Difference:
@@ -57,7 +58,11 @@ func (d *Document) sayScreenApart(short Short) {
 		}
 	}
 	groups := d.headings()
-	d.Screen.Title = strings.Join(experiments, ", ") + " in separate runs, against " + groups[0]
+	how := " in separate runs, against "
+	if analysis.Unit(d.Unit) == analysis.UnitBlock {
+		how = " on several hosts at the same times, against "
+	}
+	d.Screen.Title = strings.Join(experiments, ", ") + how + groups[0]
 	rest := d.Runs
 	for i, g := range d.Groups {
 		d.Screen.Sides = append(d.Screen.Sides, g.side(groupLetter(i), rest[:len(g.Runs)], short))

@@ -28,7 +28,7 @@ func TestFindingApart(t *testing.T) {
 		{base, row(1, shift), Finding{Unknown, "+12.0 % (3 and 1 run)", Uncertain}},
 		{base, row(6, slower), Finding{Differs, "12 % slower (9–15 %)", Bad}},
 	} {
-		if got := m.findingApart(tt.base, tt.row, newScale("s", []*float64{&value})); got != tt.want {
+		if got := m.findingApart(tt.base, tt.row, newScale("s", []*float64{&value}), "run"); got != tt.want {
 			t.Errorf("%+v, want %+v", got, tt.want)
 		}
 	}

@@ -202,7 +202,7 @@ func newWarn(cells []bench.Cell, w bench.Warning) Warning {
 // NewComparison describes runs that were made apart.
 func NewComparison(c *analysis.Contrast, short Short) *Document {
 	d := &Document{
-		Report: Version, Kind: Comparison, Unit: "run",
+		Report: Version, Kind: Comparison, Unit: string(c.Unit),
 		Metrics: []Metric{}, Reasons: []Reason{}, Failed: []Failure{}, Warned: []Warning{}, DataPaths: []DataPath{},
 		Settings: []Applied{}, Differences: []Difference{}, Spectra: []Spectrum{}, Curves: []Curve{},
 	}

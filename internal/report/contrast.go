@@ -18,7 +18,7 @@ func (d *Document) sayComparison(short Short) {
 	for i := range d.Groups {
 		letters = append(letters, groupLetter(i))
 	}
-	d.Head = [][]string{{"comparison", strings.Join(letters[1:], ", ") + " against A", "each value is one run"}}
+	d.Head = [][]string{{"comparison", strings.Join(letters[1:], ", ") + " against A", d.unitText()}}
 	run := 0
 	for i, g := range d.Groups {
 		for range g.Runs {
@@ -44,11 +44,27 @@ func (d *Document) sayComparison(short Short) {
 	}
 	if intervals(d.Tables) {
 		d.Legend = legend(primary, d.Tables,
-			"changes come from pairs of runs, one of each group, not from the medians")
+			d.pairsText())
 	}
 	for _, w := range d.Warned {
 		d.Notes = append(d.Notes, Note{Text: plain.Line(short.in(w.Text)), Hint: plain.Line(short.in(w.Hint))})
 	}
+}
+
+// unitText says what a value of a comparison is.
+func (d *Document) unitText() string {
+	if analysis.Unit(d.Unit) == analysis.UnitBlock {
+		return "blocks that were measured at the same time are paired"
+	}
+	return "each value is one " + d.Unit
+}
+
+// pairsText says where the changes of a comparison come from.
+func (d *Document) pairsText() string {
+	if analysis.Unit(d.Unit) == analysis.UnitBlock {
+		return "changes come from pairs of blocks that were measured at the same time, not from the medians"
+	}
+	return "changes come from pairs of " + d.Unit + "s, one of each group, not from the medians"
 }
 
 // groupLetter is what a group is called in a table: A, B, …, Z, A1, B1, …

@@ -72,6 +72,8 @@ func states() []state {
 		{name: "written", runs: single(writtenOn), running: func(*bench.Header) bool { return true }},
 		{name: "sides", runs: sides, group: bySide, running: func(h *bench.Header) bool { return h.Name == "now" }},
 		{name: "few-runs", runs: func() []*bench.Run { return hosts()[:9] }},
+		{name: "together", runs: together},
+		{name: "kinds", runs: kinds, group: func(h *bench.Header) string { return h.Host.OS }},
 	}
 }
 
@@ -782,6 +784,36 @@ func hosts() []*bench.Run {
 			runsOnHosts(uint64(50+i), "gamma", 0.001))
 	}
 	return out
+}
+
+// together are runs that were measured together on two hosts, on one of which everything is slower.
+func together() (runs []*bench.Run) {
+	names := []string{"web1", "root@web2"}
+	for i, name := range names {
+		run := runsOnHosts(uint64(70+i), name, 0.05*float64(i))
+		run.Header.ID = fmt.Sprintf("20260314-150926-k3xy-%d", i+1)
+		run.Header.Joint = &bench.Joint{ID: "20260314-150926-k3xy", Host: name, Hosts: names}
+		for k := range run.Samples {
+			s := &run.Samples[k]
+			s.Began = analysistest.Epoch().Add(time.Duration(s.Trial.Block) * time.Minute)
+		}
+		runs = append(runs, run)
+	}
+	runs[1].Header.Host.OS, runs[1].Header.Host.Kernel = "Ubuntu 24.04 LTS", "6.8.0-45-generic"
+	return runs
+}
+
+// kinds are runs of hosts of two kinds, some hosts with several runs.
+func kinds() (runs []*bench.Run) {
+	for i := range 14 {
+		kind := i % 2
+		run := runsOnHosts(uint64(80+i), fmt.Sprintf("host%02d", i), 0.2*float64(kind)+0.01*float64(i%5))
+		run.Header.Host.OS = []string{"Debian GNU/Linux 13 (trixie)", "Ubuntu 24.04 LTS"}[kind]
+		runs = append(runs, run)
+	}
+	again := runsOnHosts(99, "host00", 0.01)
+	again.Header.Host.OS = runs[0].Header.Host.OS
+	return append(runs, again)
 }
 
 // writtenOn is under way, and people have written on it, in a hostile way too.

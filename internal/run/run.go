@@ -51,6 +51,10 @@ type Options struct {
 	Extended int
 	// Precision ends the run when it is reached; may be nil.
 	Precision Precision
+	// Barrier is called before each block; nil = blocks begin at once. It is told why the run would
+	// end now, empty if it would not, and returns why it ends, empty to begin the block. So several
+	// runs can begin their blocks together, and end together.
+	Barrier func(ctx context.Context, block int, reason bench.StopReason) (bench.StopReason, error)
 	// Interrupt, once closed, ends the run after the current trial. Ending the
 	// context as well ends that trial too. It may be nil.
 	Interrupt <-chan struct{}
@@ -291,10 +295,18 @@ func (r *runner) blocks(ctx context.Context) (bench.StopReason, error) {
 	for i := len(r.Done); i < len(r.trials); {
 		t := r.trials[i]
 		first := i == 0 || r.trials[i-1].Block != t.Block
+		var reason bench.StopReason
 		if first && i > 0 && i != r.Extended {
-			if reason := r.stop(t.Block, r.spent+r.Clock()-began-r.fixtures.setUpTime); reason != "" {
-				return reason, nil
+			reason = r.stop(t.Block, r.spent+r.Clock()-began-r.fixtures.setUpTime)
+		}
+		if r.Barrier != nil && (first || i == len(r.Done)) {
+			var err error
+			if reason, err = r.Barrier(ctx, t.Block, reason); err != nil {
+				return "", err
 			}
+		}
+		if reason != "" {
+			return reason, nil
 		}
 		// A resumed run can begin in the middle of a block.
 		if first || i == len(r.Done) {

@@ -584,3 +584,49 @@ func TestRefusedBefore(t *testing.T) {
 		}
 	}
 }
+
+// A barrier is asked before each block, told why the run would end, and decides.
+func TestBarrier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newHarness(t, bench.Plan{Warmup: 1, MaxBlocks: 9, MinBlocks: 1, Budget: 3 * time.Millisecond},
+			work(2*time.Millisecond), "a")
+		var asked []string
+		b.options.Barrier = func(_ context.Context, block int, reason bench.StopReason) (bench.StopReason, error) {
+			asked = append(asked, fmt.Sprint(block, reason))
+			if block == 4 {
+				return bench.StopPrecision, nil
+			}
+			return "", nil
+		}
+		end, err := run.Run(t.Context(), b.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"-1", "0", "1budget", "2budget", "3budget", "4budget"}
+		if diff := cmp.Diff(want, asked); diff != "" {
+			t.Errorf("asked (-want +got):\n%s", diff)
+		}
+		if end.Reason != bench.StopPrecision || len(b.writer.samples) != 5 {
+			t.Errorf("ended for %q after %d trials, want the barrier's reason after 5", end.Reason, len(b.writer.samples))
+		}
+	})
+}
+
+// A barrier that fails ends the run.
+func TestBarrierFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newHarness(t, bench.Plan{MaxBlocks: 3}, work(time.Millisecond), "a")
+		b.options.Barrier = func(_ context.Context, block int, _ bench.StopReason) (bench.StopReason, error) {
+			if block == 1 {
+				return "", run.ErrInterrupted
+			}
+			return "", nil
+		}
+		if _, err := run.Run(t.Context(), b.options); !errors.Is(err, run.ErrInterrupted) || b.writer.end != nil {
+			t.Errorf("Run = %v, finished: %v; want an interrupted run", err, b.writer.end != nil)
+		}
+		if len(b.writer.samples) != 1 {
+			t.Errorf("%d trials, want those of the block before", len(b.writer.samples))
+		}
+	})
+}

@@ -9,12 +9,13 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/stdstream"
 	"github.com/tare-bench/tare/internal/remote"
+	"github.com/tare-bench/tare/internal/remote/peer"
 )
 
 // A container is a container on the other machine. It exists only as long as the session that made
 // it.
 type container struct {
-	session *remote.Session
+	session *peer.Session
 	number  uint64
 	id      string
 

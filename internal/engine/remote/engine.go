@@ -1,6 +1,6 @@
-// Package remote is the driver for an engine of another machine, on which 'tare agent serve' runs.
-// Through this module's package remote, every method does there what a local driver does here. The
-// engine is a bench.Remoter, for workloads that measure a server over the network.
+// Package remote is the driver for an engine of another machine. Through a session with tare there
+// (packages remote and peer), every method does there what a local driver does here. The engine is a
+// bench.Remoter, for workloads that measure a server over the network.
 //
 // It has none of the capabilities that look at processes of this host. It is no bench.Cleaner
 // either, because the server removes what a session made, however the session ends.
@@ -17,6 +17,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/remote"
+	"github.com/tare-bench/tare/internal/remote/peer"
 )
 
 // removeTime limits how long tare waits for the removal of an object whose creation was never
@@ -26,23 +27,15 @@ const removeTime = 30 * time.Second
 // A Link connects the engines of one machine: they share one session, which begins when one of them
 // needs it, and again after it was lost.
 type Link struct {
-	dial func(context.Context) (*remote.Session, error)
+	dial func(context.Context) (*peer.Session, error)
 
 	mu      sync.Mutex
-	session *remote.Session
+	session *peer.Session
 	number  atomic.Uint64 // of containers, so that numbers of two sessions never clash
 }
 
-// NewLink returns the link to a server. It calls target whenever a session begins.
-func NewLink(target func() (remote.Target, error)) *Link {
-	return &Link{dial: func(ctx context.Context) (*remote.Session, error) {
-		t, err := target()
-		if err != nil {
-			return nil, err
-		}
-		return remote.Dial(ctx, t)
-	}}
-}
+// NewLink returns a link whose sessions dial begins.
+func NewLink(dial func(context.Context) (*peer.Session, error)) *Link { return &Link{dial: dial} }
 
 // Machine asks the server to describe its machine.
 func (l *Link) Machine(ctx context.Context) (m remote.Machine, err error) {
@@ -64,11 +57,15 @@ func (l *Link) Close() error {
 }
 
 // connect returns the current session, or begins one.
-func (l *Link) connect(ctx context.Context) (*remote.Session, error) {
+func (l *Link) connect(ctx context.Context) (*peer.Session, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.session != nil && l.session.Err() == nil {
 		return l.session, nil
+	}
+	if l.session != nil {
+		_ = l.session.Close() // it was lost
+		l.session = nil
 	}
 	s, err := l.dial(ctx)
 	if err != nil {
@@ -79,7 +76,7 @@ func (l *Link) connect(ctx context.Context) (*remote.Session, error) {
 }
 
 // current returns the current session, if there is one.
-func (l *Link) current() (*remote.Session, bool) {
+func (l *Link) current() (*peer.Session, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.session, l.session != nil && l.session.Err() == nil
@@ -125,7 +122,7 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	}
 	var info bench.EngineInfo
 	var there remote.Machine
-	trip, err := s.RoundTrip(ctx)
+	trip, err := s.RoundTrip(ctx, remote.OpPing)
 	err = errors.Join(err,
 		s.Call(ctx, remote.OpMachine, remote.Request{}, &there),
 		s.Call(ctx, remote.OpProbe, remote.Request{Engine: e.config.Engine}, &info))
@@ -134,8 +131,17 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	}
 	info.Facts = append([]bench.Label{{Key: "engine", Value: info.Driver}}, info.Facts...)
 	info.Name, info.Driver, info.Options = e.config.Name, "remote", nil
-	info.Away = &bench.Away{Host: there.Host, Address: s.Server().String(), RoundTrip: trip}
+	info.Away = &bench.Away{Host: there.Host, Address: addressText(s), RoundTrip: trip}
 	return info, nil
+}
+
+// addressText is where measured packets go: the address of the other machine or, if it is not known,
+// the destination of ssh.
+func addressText(s *peer.Session) string {
+	if !s.Address().IsValid() {
+		return s.Host()
+	}
+	return s.Address().String()
 }
 
 // Prepare implements bench.Engine.
@@ -216,7 +222,11 @@ func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (
 	}
 	var port uint16
 	err = own.call(ctx, remote.OpAddress, remote.Request{Port: p}, &port)
-	return netip.AddrPortFrom(own.session.Server(), port), err
+	if err == nil && !own.session.Address().IsValid() {
+		err = fmt.Errorf("%w: %s does not know its address for clients: sshd did not set SSH_CONNECTION there",
+			bench.ErrUnsupported, own.session.Host())
+	}
+	return netip.AddrPortFrom(own.session.Address(), port), err
 }
 
 // Path implements bench.Addresser: the network between the two machines, and then the path on the

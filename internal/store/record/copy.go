@@ -77,8 +77,19 @@ const (
 
 // NewCopier begins to store a run.
 func NewCopier(ctx context.Context, dst bench.Store, h bench.Header) (*Copier, error) {
+	h.Imported = true
+	return newCopier(ctx, dst, h)
+}
+
+// NewFetcher begins to store a run of another host that was started here. So it does not count as
+// imported, and can be resumed.
+func NewFetcher(ctx context.Context, dst bench.Store, h bench.Header) (*Copier, error) {
+	h.Imported = false
+	return newCopier(ctx, dst, h)
+}
+
+func newCopier(ctx context.Context, dst bench.Store, h bench.Header) (*Copier, error) {
 	c := &Copier{store: dst, header: h, stop: func() {}}
-	c.header.Imported = true
 	var err error
 	if c.w, err = dst.Create(ctx, c.header); errors.As(err, &c.taken) {
 		c.header.Name = ""
@@ -95,7 +106,7 @@ func NewCopier(ctx context.Context, dst bench.Store, h bench.Header) (*Copier, e
 		c.stop()
 		return nil, err
 	}
-	if !stored.Header.Imported || !same(unwritten(*stored.Header), unwritten(c.header)) {
+	if stored.Header.Imported != c.header.Imported || !same(unwritten(*stored.Header), unwritten(c.header)) {
 		c.stop()
 		c.next = nil // a different run, or the original: it stays as it is
 	}

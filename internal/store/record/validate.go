@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,7 +47,29 @@ func ValidateHeader(h *bench.Header) error {
 	if err := ValidateWritten(h); err != nil {
 		return err
 	}
+	if err := validJoint(h.Joint); err != nil {
+		return err
+	}
 	return validMetrics(h.Metrics)
+}
+
+// validJoint reports what is wrong with what ties a run to others.
+func validJoint(j *bench.Joint) error {
+	if j == nil {
+		return nil
+	}
+	if err := bench.ValidRunID(j.ID); err != nil {
+		return fmt.Errorf(`"joint": %w`, err)
+	}
+	if len(j.Hosts) == 0 || len(j.Hosts) > bench.MaxJoint || !slices.Contains(j.Hosts, j.Host) {
+		return fmt.Errorf(`"joint" has %d hosts, want 1 to %d, and its own among them`, len(j.Hosts), bench.MaxJoint)
+	}
+	for _, host := range j.Hosts {
+		if len(host) == 0 || len(host) > maxName {
+			return fmt.Errorf(`"joint" has a host whose name has %d bytes, want 1 to %d`, len(host), maxName)
+		}
+	}
+	return nil
 }
 
 // ValidateWritten reports what is wrong with what people have written on a run.

@@ -102,8 +102,9 @@ func (s *Store) extended(ctx context.Context, q querier, run storedRun) (bench.H
 	return run.header.Extended(all...), err
 }
 
-// Continue opens an incomplete imported run for appending. The run must have next samples. It adds
-// no resumption, because the missing samples were measured in the original run.
+// Continue opens an incomplete run that came from elsewhere for appending: an imported one, or one of
+// another host that was started here. The run must have next samples. It adds no resumption, because
+// the missing samples were measured in the original run.
 func (s *Store) Continue(ctx context.Context, id string, next int) (bench.RunWriter, error) {
 	if err := s.writable(); err != nil {
 		return nil, err
@@ -114,7 +115,7 @@ func (s *Store) Continue(ctx context.Context, id string, next int) (bench.RunWri
 		return nil, err
 	case run.end != nil:
 		return nil, s.wrap(fmt.Errorf("run %s: %w", id, bench.ErrFinished))
-	case !run.header.Imported:
+	case !run.header.Imported && run.header.Joint == nil:
 		return nil, s.wrap(fmt.Errorf("run %s was measured on this machine, not imported: %w", id, fs.ErrExist))
 	case run.samples != next:
 		return nil, s.wrap(fmt.Errorf("run %s: continued at trial %d, but %d trials are stored: %w", id, next,

@@ -1,0 +1,231 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/analysis/stat"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/text/unit"
+)
+
+// A Unit is what a value of a group is. Nothing smaller is counted as if it were independent.
+type Unit string
+
+// The units.
+const (
+	UnitRun   Unit = "run"   // the median of its trials
+	UnitHost  Unit = "host"  // the median of its runs
+	UnitBlock Unit = "block" // of one run each, paired with the block that another host measured at the same time
+)
+
+// findUnit decides what the unit of the comparison is.
+func (c *contrastBuilder) findUnit() Unit {
+	for _, members := range c.members {
+		for _, t := range members {
+			if hostName(&t.run.Header.Host) != hostName(&members[0].run.Header.Host) {
+				return UnitHost
+			}
+		}
+	}
+	if len(c.tables) == len(c.Groups) && areJoint(c.tables) {
+		return UnitBlock
+	}
+	return UnitRun
+}
+
+// areJoint reports whether runs are those of one measurement on several hosts, one of each.
+func areJoint(tables []*table) bool {
+	var hosts []string
+	for _, t := range tables {
+		j, first := t.run.Header.Joint, tables[0].run.Header.Joint
+		if j == nil || first == nil || j.ID != first.ID || slices.Contains(hosts, j.Host) {
+			return false
+		}
+		hosts = append(hosts, j.Host)
+	}
+	return true
+}
+
+// units collects the values of one group: one for each run or, if byHost, for each host.
+type units struct {
+	byHost bool
+	hosts  []string
+	values [][]float64
+}
+
+// add adds the value of a run.
+func (u *units) add(t *table, v float64) {
+	if !isUsable(v) {
+		return
+	}
+	host := hostName(&t.run.Header.Host)
+	i := slices.Index(u.hosts, host)
+	if i < 0 || !u.byHost {
+		i = len(u.hosts)
+		u.hosts, u.values = append(u.hosts, host), append(u.values, nil)
+	}
+	u.values[i] = append(u.values[i], v)
+}
+
+// each returns one value for each unit: the median of its runs.
+func (u *units) each() (all []float64) {
+	for _, values := range u.values {
+		all = append(all, median(values))
+	}
+	return all
+}
+
+// together is how far the beginnings of two blocks may be apart that count as measured at the same
+// time. They begin within a fraction of a second, except after an interruption.
+const together = 10 * time.Second
+
+// blockSide collects one run's values of one cell, by block of the first run: of those blocks that
+// both runs began together.
+func (c *contrastBuilder) blockSide(
+	t *table, columns map[*table][][]float64, k key, baseline string, scale bench.Scale,
+) Side {
+	var s Side
+	blocks := c.pairedBlocks(t)
+	s.blocks = slices.Repeat([]float64{math.NaN()}, len(blocks))
+	s.InRun.blocks = slices.Clone(s.blocks)
+	cell, _, ok := t.find(k)
+	base, _, hasBase := t.find(key{k.condition, baseline})
+	for i, at := range blocks {
+		if at < 0 || !ok || columns[t] == nil {
+			continue
+		}
+		v := columns[t][cell][at]
+		s.blocks[i] = v
+		if hasBase && baseline != "" {
+			s.InRun.blocks[i] = fromDistance(distance(v, columns[t][base][at], scale), scale)
+		}
+	}
+	s.Each, s.InRun.Each = numbers(s.blocks), numbers(s.InRun.blocks)
+	s.estimate()
+	s.InRun.estimate()
+	return s
+}
+
+// pairedBlocks returns, for each block of the first run, the index of the block of a run that began
+// together with it; -1 = none.
+func (c *contrastBuilder) pairedBlocks(t *table) []int {
+	if all, ok := c.paired[t]; ok {
+		return all
+	}
+	first := c.tables[0]
+	here, there := first.beginnings(), t.beginnings()
+	all := make([]int, len(first.blocks))
+	for i, block := range first.blocks {
+		at, ok := slices.BinarySearch(t.blocks, block)
+		if !ok || here[block].Sub(there[block]).Abs() > together {
+			at = -1
+		}
+		all[i] = at
+	}
+	if c.paired == nil {
+		c.paired = map[*table][]int{}
+	}
+	c.paired[t] = all
+	return all
+}
+
+// beginnings returns when the first trial of each block began.
+func (t *table) beginnings() map[int]time.Time {
+	out := map[int]time.Time{}
+	for i := range t.run.Samples {
+		s := &t.run.Samples[i]
+		if at, ok := out[s.Trial.Block]; !ok || s.Began.Before(at) {
+			out[s.Trial.Block] = s.Began
+		}
+	}
+	return out
+}
+
+// compareBlocks compares the values with those of the first group in the same blocks.
+func (v *Values) compareBlocks(first *Values, scale bench.Scale) {
+	if e := newEffect(0, v.blocks, first.blocks, scale); len(e.diffs) > 0 {
+		v.Comparison, v.diffs = e.cmp, e.diffs
+	}
+}
+
+// warnChanging warns of differences that changed while they were measured: pairing cancels what comes
+// and goes for all hosts, but not what comes and goes for one of them.
+func (c *contrastBuilder) warnChanging() {
+	var all []*Values
+	var titles []string
+	c.eachComparison(bench.Primary, func(m *ContrastMetric, r *ContrastRow, _, v *Values) {
+		if len(v.diffs) >= shapeValues {
+			all = append(all, v)
+			titles = append(titles, m.Metric.Title+" of "+CellName(&bench.Cell{Name: r.Cell, Condition: r.Condition}))
+		}
+	})
+	changes := func(test func(x []float64) (size, p float64), least float64) {
+		var p, size []float64
+		for _, v := range all {
+			s, one := test(v.diffs)
+			p, size = append(p, one), append(size, s)
+		}
+		for i, adjusted := range stat.Holm(p) {
+			if adjusted < shapeAlpha && size[i] >= least && !slices.Contains(c.changing, titles[i]) {
+				c.changing = append(c.changing, titles[i])
+			}
+		}
+	}
+	changes(stat.Trend, math.Inf(-1))
+	changes(func(x []float64) (float64, float64) { return stat.Autocorrelation(x, 1) }, maxAutocorrelation)
+	if len(c.changing) > 0 {
+		c.add(CodeDrift, "the difference between the hosts changed while it was measured: "+strings.Join(c.changing, ", "),
+			"measure at other times, too: the difference may be another one then", "")
+	}
+}
+
+// carries says what the comparison can show, and what it cannot.
+func (c *contrastBuilder) carries() string {
+	const machines = "this tells how these machines differed while they were measured, and nothing about what they have " +
+		"in common with others, such as an operating system"
+	apart := "the runs were not interleaved: the host, the day and the neighbours are confounded with the difference"
+	switch {
+	case c.Unit == UnitBlock:
+		return "the hosts measured each block at the same time, so what comes and goes for all of them cancels out; " +
+			machines
+	case c.Unit == UnitHost:
+		return "each value is one host, so this tells groups of machines apart; what else differs between the groups is " +
+			"confounded with the difference"
+	case c.differInHost():
+		return apart + "; " + machines
+	default:
+		return apart
+	}
+}
+
+// differInHost reports whether every group is another host.
+func (c *contrastBuilder) differInHost() bool {
+	hosts := map[string]bool{}
+	for _, members := range c.members {
+		hosts[hostName(&members[0].run.Header.Host)] = true
+	}
+	return len(hosts) == len(c.Groups)
+}
+
+// warnPairs warns if the pairs of blocks are too few for any verdict, and says how many would be
+// enough.
+func (c *contrastBuilder) warnPairs() {
+	family, fewest := 0, math.MaxInt
+	c.eachComparison(bench.Primary, func(_ *ContrastMetric, _ *ContrastRow, _, v *Values) {
+		family++
+		fewest = min(fewest, v.Comparison.Pairs)
+	})
+	need := look(1).minPairs(max(family, 1))
+	if family == 0 || fewest >= need {
+		return
+	}
+	c.Trust.Needed = need
+	c.add(CodeFewRuns, fmt.Sprintf("with %s that all hosts measured at the same time and %s, no difference can be "+
+		"significant; %d blocks would be enough",
+		unit.FormatCount(fewest, "block"), unit.FormatCount(family, "comparison"), need),
+		fmt.Sprintf("measure again with --blocks %d or more", need), "")
+}

@@ -1,0 +1,170 @@
+package analysis_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/analysis/analysistest"
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// drift is a random walk that all hosts of a measurement share: some percent from block to block.
+func drift(blocks int) func(*rand.Rand, int) float64 {
+	random := rand.New(rand.NewPCG(7, 7))
+	walk := make([]float64, blocks)
+	for i := 1; i < blocks; i++ {
+		walk[i] = walk[i-1] + 0.1*random.NormFloat64()
+	}
+	return func(_ *rand.Rand, block int) float64 { return walk[block] }
+}
+
+// together makes runs that were measured together on hosts, each slower by a factor's logarithm.
+func together(seed uint64, shifts map[string]float64) (runs []*bench.Run) {
+	const blocks = 30
+	var hosts []string
+	for host := range shifts {
+		hosts = append(hosts, host)
+	}
+	slices.Sort(hosts)
+	for i, host := range hosts {
+		common := drift(blocks)
+		run := analysistest.Run(analysistest.Shape{
+			Seed: seed + uint64(i), Blocks: blocks, Cells: []analysistest.Cell{{Name: "a"}, {Name: "b", Factor: 2}},
+			Metrics: analysistest.Lifecycle()[:2],
+			Block:   func(r *rand.Rand, block int) float64 { return common(r, block) + shifts[host] },
+		})
+		run.Header.Host.Hostname, run.Header.Host.MachineID = host, host
+		run.Header.Joint = &bench.Joint{ID: "joint", Host: host, Hosts: hosts}
+		for k := range run.Samples { // blocks begin together, whatever they take
+			s := &run.Samples[k]
+			s.Began = analysistest.Epoch().Add(time.Duration(s.Trial.Block) * time.Minute)
+		}
+		runs = append(runs, run)
+	}
+	return runs
+}
+
+// What comes and goes for both hosts cancels out: a difference that is far smaller than the drift is
+// found, with its size, and no difference is none.
+func TestJointBlocksArePaired(t *testing.T) {
+	for name, test := range map[string]struct {
+		shift   float64
+		verdict analysis.Verdict
+	}{"no difference": {0, analysis.Same}, "5 % slower": {math.Log(1.05), analysis.Worse}} {
+		t.Run(name, func(t *testing.T) {
+			c := contrast(t, together(300, map[string]float64{"alpha": 0, "beta": test.shift})...)
+			if c.Unit != analysis.UnitBlock || c.Groups[1].Name != "beta" {
+				t.Fatalf("unit %s, groups %+v", c.Unit, c.Groups)
+			}
+			for _, m := range c.Metrics {
+				for _, r := range m.Rows {
+					got := r.Sides[1].Comparison
+					truth := math.Exp(test.shift)
+					if got.Pairs != 30 || math.Abs(got.Estimate/truth-1) > 0.03 || got.HalfWidth() > 0.03 {
+						t.Errorf("%s %s: %+v, want ×%.3f of 30 pairs within 3 %%", m.Metric.Name, r.Cell, got, truth)
+					}
+					if test.shift > 0 && got.Verdict != test.verdict || test.shift == 0 && got.Verdict == analysis.Worse {
+						t.Errorf("%s %s: verdict %s, want %s", m.Metric.Name, r.Cell, got.Verdict, test.verdict)
+					}
+				}
+			}
+			in := c.Metrics[0].Rows[1].Sides[1].InRun
+			if math.Abs(in.Value-2) > 0.1 || math.Abs(in.Comparison.Estimate-1) > 0.05 {
+				t.Errorf("in the runs: %v, %+v; want ×2 on both hosts", in.Value, in.Comparison)
+			}
+		})
+	}
+}
+
+// Blocks that were not measured at the same time are no pairs, as after an interruption.
+func TestJointBlocksApart(t *testing.T) {
+	runs := together(310, map[string]float64{"alpha": 0, "beta": 0})
+	for i := range runs[1].Samples {
+		if s := &runs[1].Samples[i]; s.Trial.Block >= 20 {
+			s.Began = s.Began.Add(time.Hour)
+		}
+	}
+	c := contrast(t, runs...)
+	if got := c.Metrics[0].Rows[0].Sides[1].Comparison; got.Pairs != 20 {
+		t.Errorf("%d pairs, want the 20 blocks that began together", got.Pairs)
+	}
+	for i := range runs[1].Samples {
+		runs[1].Samples[i].Began = runs[1].Samples[i].Began.Add(time.Hour)
+	}
+	if _, err := analysis.Compare(runs, analysis.CompareOptions{}); err != nil {
+		return // nothing is left to compare
+	}
+	t.Error("runs without one common block are compared")
+}
+
+// Runs of different measurements are no pairs, whatever their blocks are numbered.
+func TestJointWithOthers(t *testing.T) {
+	runs := together(320, map[string]float64{"alpha": 0, "beta": 0})
+	runs[1].Header.Joint.ID = "another"
+	if c := contrast(t, runs...); c.Unit != analysis.UnitRun {
+		t.Errorf("unit %s, want runs", c.Unit)
+	}
+}
+
+// In groups of several hosts each host counts once, however many runs it has.
+func TestHostIsTheUnit(t *testing.T) {
+	var runs []*bench.Run
+	for i, host := range []string{"a1", "a2", "a3", "a4", "b1", "b2", "b3", "b4"} {
+		shift := 0.0
+		if host[0] == 'b' {
+			shift = math.Log(1.3)
+		}
+		for k := range 3 {
+			run := runOnHost(uint64(400+10*i+k), host, shift+0.01*float64(i%4))
+			run.Header.Host.OS = "system " + host[:1]
+			runs = append(runs, run)
+		}
+	}
+	byOS := analysis.CompareOptions{Group: func(h *bench.Header) string { return h.Host.OS }}
+	c, err := analysis.Compare(runs, byOS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	side := c.Metrics[0].Rows[0].Sides[1]
+	if c.Unit != analysis.UnitHost || side.N != 4 || len(side.Each) != 4 {
+		t.Errorf("unit %s, %d values, want 4 hosts", c.Unit, side.N)
+	}
+	if math.Abs(side.Comparison.Estimate-1.3) > 0.05 {
+		t.Errorf("estimate ×%v, want ×1.3", side.Comparison.Estimate)
+	}
+	// One host against three is no comparison of kinds.
+	few, err := analysis.Compare(slices.Concat(runs[:3], runs[12:21]), byOS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := few.Metrics[0].Rows[0].Sides[1].Comparison
+	if got.Verdict != analysis.TooFewRuns && got.Verdict != analysis.Unclear {
+		t.Errorf("one host against three: verdict %s", got.Verdict)
+	}
+	if !slices.Contains(contrastCodes(few), analysis.CodeFewRuns) {
+		t.Errorf("nothing says that the hosts are too few: %v", contrastCodes(few))
+	}
+}
+
+// One machine of each kind never tells anything about the kinds.
+func TestNoClaimAboutSystems(t *testing.T) {
+	runs := together(500, map[string]float64{"debian": 0, "ubuntu": math.Log(1.2)})
+	runs[0].Header.Host.OS, runs[1].Header.Host.OS = "Debian 13", "Ubuntu 24.04"
+	c := contrast(t, runs...)
+	i := slices.IndexFunc(c.Warnings, func(w bench.Warning) bool { return w.Code == analysis.CodeNotApart })
+	if i < 0 {
+		t.Fatalf("no warning: %v", contrastCodes(c))
+	}
+	for _, want := range []string{
+		"how these machines differed", "such as an operating system", "system (Debian 13, Ubuntu 24.04)",
+	} {
+		if !strings.Contains(c.Warnings[i].Text, want) {
+			t.Errorf("%q lacks %q", c.Warnings[i].Text, want)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/experiment"
+	"github.com/tare-bench/tare/internal/remote/peer"
+	"github.com/tare-bench/tare/internal/store/sqlite"
+)
+
+// hostHere serves a host in this process, whose clock is ahead, and begins a session with it.
+func hostHere(t *testing.T, h *jointHost, ahead time.Duration) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	a, err := New(Config{Version: "test", Now: func() time.Time { return time.Now().Add(ahead) }}).WithState(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, toHost, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fromHost, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		err := a.Host(context.Background(), in, out, dir, netip.Addr{})
+		_ = errors.Join(in.Close(), out.Close()) // the session may have closed them
+		ended <- err
+	}()
+	h.session, err = peer.Dial(t.Context(), peer.Target{Host: h.name, Version: "test"}, fromHost, toHost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = h.session.Close() // the host may have ended it
+		if err := <-ended; err != nil {
+			t.Errorf("host %s: %v", h.name, err)
+		}
+	})
+	return dir
+}
+
+// Hosts whose clocks differ by an hour begin their blocks together, and their records have the times
+// of the machine that has started them.
+func TestClocksDiffer(t *testing.T) {
+	together := newTogether("joint", []string{"early", "late"})
+	dirs := []string{
+		hostHere(t, together.hosts[0], -30*time.Minute), hostHere(t, together.hosts[1], 30*time.Minute),
+	}
+	for i, want := range []time.Duration{30 * time.Minute, -30 * time.Minute} {
+		h := together.hosts[i]
+		if err := h.setShift(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if off := (h.shift - want).Abs(); off > 10*time.Second {
+			t.Errorf("host %s: shift %v, want %v", h.name, h.shift, want)
+		}
+	}
+	e, err := experiment.Parse("test.yaml", []byte("name: test\nworkload: lifecycle\nfactors: {engine: [native]}\n"+
+		"blocks: 3\nwarmup: 0\nwashout: off\nprecision: off\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := together.plan(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "tare.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }() // what is in it is not kept
+	client, err := New(Config{Version: "test"}).WithState(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := client.MeasureTogether(t.Context(), s, together, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	var runs []*bench.Run
+	for i, id := range together.Runs() {
+		r, err := s.Open(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, r)
+		want := []time.Duration{-30 * time.Minute, 30 * time.Minute}[i]
+		if r.Header.Joint == nil || (r.Header.Joint.Ahead-want).Abs() > 10*time.Second {
+			t.Errorf("run %s: %+v, want %v ahead", id, r.Header.Joint, want)
+		}
+		for _, sample := range r.Samples {
+			if sample.Began.Before(began.Add(-10*time.Second)) || sample.Began.After(time.Now().Add(10*time.Second)) {
+				t.Errorf("run %s: trial %d began at %v, not between %v and now", id, sample.Trial.Seq, sample.Began, began)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(dirs[i], "run.jsonl")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("host %d keeps its records: %v", i, err)
+		}
+	}
+	if a, b := len(runs[0].Samples), len(runs[1].Samples); a != 3 || b != a {
+		t.Errorf("%d and %d trials, want 3 each", a, b)
+	}
+}
+
+// What a host sends that was not asked for is refused.
+func TestForeignRunIsRefused(t *testing.T) {
+	h := newTogether("joint", []string{"a", "b"}).hosts[0]
+	plan := bench.Plan{Name: "x", Cells: []bench.Cell{{Name: "native"}}}
+	good := bench.Header{ID: "joint-1", Plan: plan, Joint: &bench.Joint{ID: "joint", Host: "a", Hosts: []string{"a", "b"}}}
+	if err := h.checkHeader(&good, &plan); err != nil {
+		t.Errorf("the right run is refused: %v", err)
+	}
+	for name, change := range map[string]func(*bench.Header){
+		"another run":  func(g *bench.Header) { g.ID = "joint-2" },
+		"no joint":     func(g *bench.Header) { g.Joint = nil },
+		"another host": func(g *bench.Header) { g.Joint = &bench.Joint{ID: "joint", Host: "b", Hosts: good.Joint.Hosts} },
+		"other hosts":  func(g *bench.Header) { g.Joint = &bench.Joint{ID: "joint", Host: "a", Hosts: []string{"a"}} },
+		"another plan": func(g *bench.Header) { g.Plan.Hooks = []bench.Hook{{Do: bench.HookCommand}} },
+	} {
+		bad := good
+		change(&bad)
+		if h.checkHeader(&bad, &plan) == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
+
+func TestCheckHosts(t *testing.T) {
+	for _, bad := range [][]string{{"a", "a"}, {""}, {"-x"}, make([]string, bench.MaxJoint+1)} {
+		if err := CheckHosts(bad); err == nil {
+			t.Errorf("%q are taken for hosts", bad)
+		}
+	}
+	if err := CheckHosts([]string{"a", "root@b"}); err != nil {
+		t.Error(err)
+	}
+}

@@ -114,6 +114,9 @@ type hosted struct {
 	last      arrival
 }
 
+// hostRole is that of a host: 'tare agent measure'.
+const hostRole = "measure"
+
 // abortTime is how long a trial in flight may take when the machine that started it is gone.
 const abortTime = time.Minute
 
@@ -134,7 +137,7 @@ func (a *App) Host(ctx context.Context, in, out *os.File, dir string, address ne
 	own.config.Now = func() time.Time { return h.clock().Add(time.Duration(h.shift.Load())) }
 	own.config.Observer = NopObserver{}
 	h.app = &own
-	err := peer.Serve(ctx, in, out, peer.Greeting{Version: a.config.Version, Address: address}, h.handler())
+	err := peer.Serve(ctx, in, out, peer.Greeting{Version: a.config.Version, Role: hostRole, Address: address}, h.handler())
 	h.interrupt()
 	h.mu.Lock()
 	begun := h.begun

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	far "github.com/tare-bench/tare/internal/engine/remote"
+	"github.com/tare-bench/tare/internal/remote"
 	"github.com/tare-bench/tare/internal/remote/peer"
 )
 
@@ -36,7 +37,7 @@ func (l *connections) to(address string) *far.Link {
 	defer l.mu.Unlock()
 	if l.all[address] == nil {
 		l.all[address] = far.NewLink(func(ctx context.Context) (*peer.Session, error) {
-			return l.config.start(ctx, address, "serve", "serve-"+strings.ToLower(rand.Text()[:8]))
+			return l.config.start(ctx, address, remote.Role, "serve-"+strings.ToLower(rand.Text()[:8]))
 		})
 	}
 	return l.all[address]

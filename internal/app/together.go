@@ -144,7 +144,7 @@ func (t *Together) each(do func(h *jointHost) error) error {
 
 // reach starts tare on a host.
 func (a *App) reach(ctx context.Context, h *jointHost) (err error) {
-	if h.session, err = a.config.start(ctx, h.name, "measure", h.run); err != nil {
+	if h.session, err = a.config.start(ctx, h.name, hostRole, h.run); err != nil {
 		return err
 	}
 	return h.setShift(ctx)

@@ -185,6 +185,10 @@ func TestOnRefused(t *testing.T) {
 				strings.Join(test.args, " "), result.code, test.code, test.want, result.stderr)
 		}
 	}
+	h.login(t, "b", "exec tare agent serve")
+	if result := p.tare(t, on("a,b")...); result.code != 1 || !strings.Contains(result.stderr, "only lends engines") {
+		t.Errorf("a login that only lends: exit code %d\n%s", result.code, result.stderr)
+	}
 	h.nothingLeft(t)
 	p.nothingLeft(t)
 }

@@ -58,6 +58,8 @@ func peerHint(err error) string {
 		return fmt.Sprintf("see what 'ssh %s sh -c id' prints: tare needs a login with a shell, and a file system that is "+
 			"not mounted noexec ($XDG_CACHE_HOME of your login there chooses another), or a login that runs 'tare agent "+
 			"serve'", e.Host)
+	case peer.OtherRole:
+		return "a login that only lends engines can be used with --remote, and not with --on"
 	case peer.OtherVersion:
 		return "install the same version of tare on both machines"
 	}

@@ -8,6 +8,9 @@ package remote
 
 import "github.com/tare-bench/tare/internal/bench"
 
+// Role is that of a server: 'tare agent serve'.
+const Role = "serve"
+
 // The operations. Each of them except Attach does what the method with that name does.
 const (
 	OpMachine = "machine" // answers with a Machine

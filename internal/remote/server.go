@@ -55,7 +55,7 @@ func Serve(ctx context.Context, in, out *os.File, c Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	v := newSession(ctx, c, host)
-	err = peer.Serve(ctx, in, out, peer.Greeting{Version: c.Version, Address: c.Address}, v.handler())
+	err = peer.Serve(ctx, in, out, peer.Greeting{Version: c.Version, Role: Role, Address: c.Address}, v.handler())
 	cancel()
 	done, stop := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer stop()

@@ -21,6 +21,7 @@ const (
 	NotCopied    Kind = "not-copied"    // the program could not be put into Dir
 	NotStarted   Kind = "not-started"   // the program is there, but did not greet
 	OtherVersion Kind = "other-version" // another tare serves there
+	OtherRole    Kind = "other-role"    // the login does something else than it was asked for
 	Lost         Kind = "lost"          // the connection ended in the middle
 )
 

@@ -150,6 +150,7 @@ func sshArgs(host, command string) []string {
 type Greeting struct {
 	Protocol int    `json:"protocol"`
 	Version  string `json:"version"` // of tare
+	Role     string `json:"role"`    // what it does
 	// Address is the one of its machine to which the client connected, as its sshd sees it; invalid
 	// if there is none.
 	Address netip.Addr `json:"address,omitzero"`

@@ -63,7 +63,7 @@ func agent(role string) error {
 		_, _ = io.Copy(w, endless{}) // until the client has enough
 	})
 	in, out := peer.Stdio()
-	g := peer.Greeting{Version: "v1", Address: peer.AddressOf(os.Getenv("SSH_CONNECTION"))}
+	g := peer.Greeting{Version: "v1", Role: role, Address: peer.AddressOf(os.Getenv("SSH_CONNECTION"))}
 	return peer.Serve(context.Background(), in, out, g, mux)
 }
 
@@ -212,6 +212,7 @@ func TestStartFails(t *testing.T) {
 		"a wrong copy":    {stub("head", `dd bs=1000 count=1 status=none`), peer.NotCopied, "not the one that was sent"},
 		"no directory":    {"chmod 500 $HOME; export XDG_CACHE_HOME=/proc/none; " + runsIt, peer.NotCopied, "cannot be made"},
 		"another version": {`echo 'tare-agent {"protocol":2,"version":"v0"}'; cat`, peer.OtherVersion, `v1 here, "v0" there`},
+		"another role":    {`echo 'tare-agent {"protocol":2,"version":"v1","role":"x"}'; cat`, peer.OtherRole, "'tare agent x'"},
 		"no greeting":     {`echo 'tare-agent {'; cat`, peer.NotStarted, "not a greeting"},
 		"a liar":          {`echo 'tare-host Linux'; cat`, peer.NotStarted, "incomplete"},
 	} {

@@ -108,6 +108,12 @@ func parseGreeting(t Target, line string) (g Greeting, err error) {
 			Text: fmt.Sprintf("the versions of tare differ: %s here, %.80q there", t.Version, g.Version),
 		}
 	}
+	if t.Role != "" && g.Role != t.Role {
+		return g, &Error{
+			Host: t.Host, Kind: OtherRole,
+			Text: fmt.Sprintf("its login runs 'tare agent %.20s', not 'tare agent %s'", g.Role, t.Role),
+		}
+	}
 	return g, nil
 }
 
@@ -115,6 +121,7 @@ func parseGreeting(t Target, line string) (g Greeting, err error) {
 func (p *process) failure(ctx context.Context, t Target, err error) error {
 	out := &Error{Host: t.Host, err: err}
 	if ctx.Err() == nil {
+		_ = p.in.Close()       // so that what runs there ends by itself
 		p.waitFor(time.Second) // for its last words
 	}
 	exited := -1

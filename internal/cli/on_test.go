@@ -160,6 +160,7 @@ func TestOn(t *testing.T) {
 }
 
 func TestOnRefused(t *testing.T) {
+	t.Parallel() // it waits more than it measures
 	h := newHosts(t, "a", "b")
 	h.login(t, "b", "PATH=/usr/bin:/bin; export PATH; unset DOCKER_HOST; exit 3")
 	p := h.client(t)
@@ -211,6 +212,7 @@ func (p *testEnv) awaitOn(t *testing.T, r *process, n, samples int) {
 // A connection that is lost loses nothing: the other host stops, for it has nothing to be compared with;
 // resume fetches what was measured, and both go on together.
 func TestOnHostLost(t *testing.T) {
+	t.Parallel() // it waits more than it measures
 	h := newHosts(t, "a", "b")
 	p := h.client(t)
 	args := on("a,b", "--blocks", "120")
@@ -245,6 +247,7 @@ func TestOnHostLost(t *testing.T) {
 
 // With three hosts, the others go on without one that is lost; what that one has measured is fetched.
 func TestOnOthersGoOn(t *testing.T) {
+	t.Parallel() // it waits more than it measures
 	h := newHosts(t, "a", "b", "c")
 	p := h.client(t)
 	r := p.begin(t, on("a,b,c", "--blocks", "120")...)
@@ -272,8 +275,13 @@ func TestOnOthersGoOn(t *testing.T) {
 
 // A client that is killed at any instant loses nothing, and leaves nothing running.
 func TestOnClientKilled(t *testing.T) {
-	for _, samples := range []int{1, 7, 12} {
+	instants := []int{1, 7, 12} // trials
+	if testing.Short() {
+		instants = instants[1:2]
+	}
+	for _, samples := range instants {
 		t.Run(strconv.Itoa(samples), func(t *testing.T) {
+			t.Parallel() // as above
 			h := newHosts(t, "a", "b")
 			p := h.client(t)
 			r := p.begin(t, on("a,b", "--blocks", "60")...)
@@ -291,6 +299,7 @@ func TestOnClientKilled(t *testing.T) {
 
 // An interrupt ends the runs after their trials in flight; resume goes on.
 func TestOnInterrupted(t *testing.T) {
+	t.Parallel() // it waits more than it measures
 	h := newHosts(t, "a", "b")
 	p := h.client(t)
 	r := p.begin(t, on("a,b", "--blocks", "120")...)
@@ -357,13 +366,14 @@ func findSSHD() (string, error) {
 // Whenever a connection is cut, what was measured is fetched, and in the end all is there.
 func TestOnCutAnywhere(t *testing.T) {
 	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
-	times := 3
+	times := 2
 	if !testing.Short() {
 		times = 20
 	}
 	for range times {
 		after := time.Duration(random.Int64N(int64(800 * time.Millisecond)))
 		t.Run(after.String(), func(t *testing.T) {
+			t.Parallel() // as above
 			h := newHosts(t, "a", "b")
 			p := h.client(t)
 			r := p.begin(t, on("a,b", "--blocks", "100")...)

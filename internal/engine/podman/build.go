@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -162,7 +163,6 @@ func (c *client) removeBuilt(ctx context.Context, ours func(label string) bool, 
 // A workingContainer is one in which `podman build` makes a layer. It stays if the command is killed.
 type workingContainer struct {
 	ID      string `json:"Id"`
-	Image   string
 	ImageID string
 	State   string
 	run     string // whose build made it, by its image; empty if that is not known
@@ -188,10 +188,32 @@ func (c *client) workingContainers(ctx context.Context) ([]workingContainer, err
 	}
 	for i, w := range all {
 		if all[i].run = runs[w.ImageID]; all[i].run == "" {
-			all[i].run = owned.RunOf(w.Image)
+			all[i].run = owned.RunOf(c.baseOf(w.ID))
 		}
 	}
 	return all, nil
+}
+
+// longestState is how many bytes of the state of a working container are read.
+const longestState = 4 << 20
+
+// baseOf is the name by which the build of a working container asked for its image, from the file in which
+// Podman's library keeps the state of a build; empty if that cannot be read. In lists Podman tells any name that
+// the image has, which can be that of another run.
+func (c *client) baseOf(id string) string {
+	if !isImageID(id) { // it becomes a part of a path
+		return ""
+	}
+	file, err := os.Open(filepath.Join(c.Store.GraphRoot, c.Store.Driver+"-containers", id, "userdata", "buildah.json"))
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	var state struct{ Image string }
+	if json.NewDecoder(io.LimitReader(file, longestState)).Decode(&state) != nil {
+		return ""
+	}
+	return state.Image
 }
 
 // allContainers lists all containers, with those of builds. Podman 4.3 fails where somebody's build ends
@@ -211,7 +233,8 @@ func (c *client) allContainers(ctx context.Context) (all []workingContainer, err
 	return all, c.failed("list containers", err)
 }
 
-// isImageID reports whether a leftover image is known by its ID, as those of a build's steps are.
+// isImageID reports whether this is an ID as images and containers have it. A leftover image of a build's step is
+// known by it.
 func isImageID(id string) bool {
 	raw, err := hex.DecodeString(id)
 	return err == nil && len(raw) == sha256.Size
@@ -231,7 +254,21 @@ func (c *client) removeWorking(ctx context.Context, id string) error {
 	if err := killInside(ctx, id); err != nil {
 		return c.failed("end the processes of working container "+id, err)
 	}
-	return c.failed("remove working container "+id, c.remove(ctx, "/containers/"+id+"?force=true"))
+	// Beside other work of Podman's, a removal that reports success may have done nothing.
+	const tries, pause = 20, 100 * time.Millisecond
+	for range tries {
+		if err := c.remove(ctx, "/containers/"+id+"?force=true"); err != nil {
+			return c.failed("remove working container "+id, err)
+		}
+		left, err := c.allContainers(ctx)
+		if err != nil || !slices.ContainsFunc(left, func(w workingContainer) bool { return w.ID == id }) {
+			return err
+		}
+		if err := bench.Sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+	return c.failed("remove working container "+id, errors.New("it is still there"))
 }
 
 // killInside kills the processes in a working container. Podman writes its ID into a file there.

@@ -165,8 +165,8 @@ func TestFaults(t *testing.T) {
 
 // If podman is killed, the process of a step goes on. It is found and ended with what else is left.
 func TestKilledPodman(t *testing.T) {
-	e := open(t, "podman")
-	if err := e.Prepare(t.Context(), bench.Spec{}); err != nil {
+	e, other := open(t, "podman"), open(t, "podman") // their images have the same content
+	if err := errors.Join(other.Prepare(t.Context(), bench.Spec{}), e.Prepare(t.Context(), bench.Spec{})); err != nil {
 		t.Fatal(err)
 	}
 	b := file(t, e.run, "RUN [\""+agent.Path+"\", \"hold\"]\n")
@@ -189,6 +189,11 @@ func TestKilledPodman(t *testing.T) {
 	}
 	if runs == 0 {
 		t.Fatal("no process is in what is left, so this test shows nothing")
+	}
+	for _, l := range e.left(t, other.run) {
+		if l.Kind == "container" {
+			t.Errorf("%s is told to be of another run", l.ID)
+		}
 	}
 	for _, l := range left {
 		if err := e.cleaner.RemoveLeftover(t.Context(), l); err != nil {

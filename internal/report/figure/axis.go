@@ -4,7 +4,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tare-bench/tare/internal/text/unit"
 )
@@ -225,8 +224,23 @@ func (c *canvas) horizontal(a *axis, top, bottom float64) {
 	c.line(a.lo, bottom, a.hi, bottom, frame, 1)
 }
 
-// textWidth is about how wide a small text is.
-func textWidth(s string) float64 { return 0.58 * small * float64(utf8.RuneCountInString(s)) }
+// textWidth is about how wide a small text is, in a wide one of the fonts that browsers take.
+func textWidth(s string) float64 {
+	width := 0.0
+	for _, r := range s {
+		switch r {
+		case '%':
+			width += 0.95
+		case '+', '−', '×':
+			width += 0.84
+		case ' ', '.', ',':
+			width += 0.32
+		default:
+			width += 0.62
+		}
+	}
+	return width * small
+}
 
 // vertical draws an axis at the left of a panel, and its grid.
 func (c *canvas) vertical(a *axis, from, to float64) {

@@ -44,10 +44,10 @@ func (workload) Metrics() []bench.Metric {
 		}
 	}
 	return []bench.Metric{
-		m(Up, "up", bench.Primary,
+		m(Up, "compose up", bench.Primary,
 			"From the start of the compose program until it has ended and all services are ready; with tool bare, from "+
 				"the first call to the engine."),
-		m(Down, "down", bench.Primary,
+		m(Down, "compose down", bench.Primary,
 			"From the start of the compose program until it has ended; with tool bare, from the first to the end of the "+
 				"last call to the engine."),
 		m(Command, "up, the program alone", bench.Detail,

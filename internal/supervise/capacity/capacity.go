@@ -32,6 +32,19 @@ func IsShare(rate string) bool {
 	return ok
 }
 
+// ValidRate returns the check of a rate that is a share, or what absolute takes.
+func ValidRate(absolute func(string) error) func(string) error {
+	return func(rate string) error {
+		switch {
+		case IsShare(rate):
+			return nil
+		case strings.HasSuffix(rate, "%"):
+			return fmt.Errorf("%.40q is not a whole share from 1%% to 100%%", rate)
+		}
+		return absolute(rate)
+	}
+}
+
 // Rates holds, by condition, the capacity of the slowest compared cell, in operations per second.
 // So all cells of a condition get the same rate, whatever options differ between them. Its
 // methods may be called concurrently.

@@ -92,3 +92,19 @@ func TestCapacitiesOfAResumedRun(t *testing.T) {
 		t.Errorf("in another condition 70 %% is %s of nothing", got)
 	}
 }
+
+func TestValidRate(t *testing.T) {
+	valid := ValidRate(func(rate string) error {
+		if rate != "100" {
+			return errors.New("no rate")
+		}
+		return nil
+	})
+	for rate, want := range map[string]string{
+		"70%": "", "100": "", "x": "no rate", "170%": `"170%" is not a whole share from 1% to 100%`,
+	} {
+		if err := valid(rate); (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("%s: %v, want %q", rate, err, want)
+		}
+	}
+}

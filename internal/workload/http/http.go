@@ -53,13 +53,7 @@ func (workload) Params() []bench.Param {
 	rate := own("rate", "0", "requests per second, each sent when it is due and timed from then (open loop), "+
 		"or a share of the capacity of the slowest compared cell, such as 70%; "+
 		"0: each connection sends the next request after the answer (closed loop)")
-	absolute := rate.Valid
-	rate.Valid = func(v string) error {
-		if capacity.IsShare(v) {
-			return nil
-		}
-		return absolute(v)
-	}
+	rate.Valid = capacity.ValidRate(rate.Valid)
 	return []bench.Param{
 		{Name: "server", Default: "", Valid: bench.OneOf("", nginx, ofImage), Doc: "nginx: the image's nginx, or " +
 			"else this host's, with one small configuration for all cells; image: the image's own server; " +

@@ -252,12 +252,7 @@ func validSweep(s string) error {
 	return err
 }
 
-func validRate(s string) error {
-	if capacity.IsShare(s) {
-		return nil
-	}
-	return bench.Between(0, maxRate)(s)
-}
+func validRate(s string) error { return capacity.ValidRate(bench.Between(0, maxRate))(s) }
 
 func validBuffers(s string) error {
 	if n, ok := bufferPages(s); !ok || n < minBuffers || n > maxBuffers {

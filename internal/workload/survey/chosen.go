@@ -19,7 +19,11 @@ func (s survey) chosenParam(name string) bench.Param {
 		}
 		parts = append(parts, p.Name+"."+name)
 		if choice := (*bench.ChoiceError)(nil); errors.As(own.Valid("\x00"), &choice) {
-			all = append(all, choice.Words...)
+			for _, word := range choice.Words {
+				if !slices.Contains(all, word) { // several parts may know it
+					all = append(all, word)
+				}
+			}
 		}
 	}
 	return bench.Param{

@@ -67,7 +67,7 @@ func TestChosenTools(t *testing.T) {
 func TestUnknownTool(t *testing.T) {
 	var got, log []string
 	param := hostSurvey(&got, &log).Params()[0]
-	for value, wrong := range map[string]string{"": "", "x,z": "", "x, q": `"q" is not one of x, y, y, z`} {
+	for value, wrong := range map[string]string{"": "", "x,z": "", "x, q": `"q" is not one of x, y, z`} {
 		err := param.Valid(value)
 		if text := errorText(err); text != wrong {
 			t.Errorf("%q: %q, want %q", value, text, wrong)

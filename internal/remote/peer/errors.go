@@ -44,14 +44,14 @@ type failure struct {
 	Kind string `json:"kind,omitempty"`
 }
 
-// A Refusal is an error that the other side answered with.
-type Refusal struct {
+// A refusal is an error that the other side answered with.
+type refusal struct {
 	Text string
 	kind error // the error that it wraps; nil if it is not in kinds
 }
 
-func (e *Refusal) Error() string { return e.Text }
-func (e *Refusal) Unwrap() error { return e.kind }
+func (e *refusal) Error() string { return e.Text }
+func (e *refusal) Unwrap() error { return e.kind }
 
 // kinds are the errors that callers distinguish, by their names on the wire.
 func kinds() map[string]error {
@@ -75,5 +75,5 @@ func failureOf(err error) failure {
 }
 
 func (f failure) err(host string) error {
-	return &Refusal{fmt.Sprintf("%s: %s", host, f.Text), kinds()[f.Kind]}
+	return &refusal{fmt.Sprintf("%s: %s", host, f.Text), kinds()[f.Kind]}
 }

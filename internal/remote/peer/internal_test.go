@@ -6,8 +6,11 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Every shell that is here reads a quoted word as it was.
@@ -22,7 +25,7 @@ func FuzzQuote(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, word string) {
-		quoted, err := Quote(word)
+		quoted, err := quote(word)
 		if err != nil {
 			if !strings.ContainsAny(word, "\x00\r\n\\!") {
 				t.Errorf("%q is refused: %v", word, err)
@@ -89,6 +92,27 @@ func FuzzNextLine(f *testing.F) {
 	})
 }
 
+// A machine that does not answer is given up soon; one to which the program is copied gets the time for that.
+func TestLimit(t *testing.T) {
+	dir := t.TempDir()
+	for name, test := range map[string]struct{ body, says string }{
+		"silent": {"exec sleep 1000", "no answer in time"},
+		"slow":   {`echo tare-host Linux $(uname -m) need x; sleep 1; echo tare-failed digest x`, "not the one"},
+	} {
+		ssh := filepath.Join(dir, name)
+		if err := os.WriteFile(ssh, []byte("#!/bin/sh\n"+test.body+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		_, err := Start(t.Context(), Target{
+			Host: "there", SSH: ssh, Version: "v1", Role: "serve", Dir: "one", limit: 500 * time.Millisecond,
+		})
+		if err == nil || !strings.Contains(err.Error(), test.says) || time.Since(began) > 30*time.Second {
+			t.Errorf("%s: %v after %v, want %q", name, err, time.Since(began), test.says)
+		}
+	}
+}
+
 func TestAddressOf(t *testing.T) {
 	for connection, want := range map[string]string{
 		"192.0.2.9 50000 192.0.2.1 22":          "192.0.2.1",
@@ -110,15 +134,15 @@ func TestAddressOf(t *testing.T) {
 }
 
 func TestOwnProgram(t *testing.T) {
-	if path, err := OwnProgram("sparc"); err == nil {
+	if path, err := ownProgram("sparc"); err == nil {
 		t.Errorf("a program for sparc: %s", path)
 	}
-	all, err := openPrograms(OwnProgram)
+	all, err := openPrograms(ownProgram)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer all.close()
-	if len(all) != 1 || all.largest() == 0 || all.digest("sparc") != "-" {
+	if len(all) != 1 || all[runtime.GOARCH].size == 0 || all.digest("sparc") != "-" {
 		t.Errorf("programs: %v, want the running one", all)
 	}
 	if _, err := openPrograms(func(string) (string, error) { return os.DevNull + "/x", nil }); err == nil {

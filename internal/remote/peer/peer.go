@@ -30,9 +30,9 @@ import (
 
 // Limits of the time that tare waits for the other machine.
 const (
-	// dialTime limits how long it may take until tare runs there, without copying it.
+	// dialTime limits how long it may take until the script has answered, and then until tare runs there.
 	dialTime = time.Minute
-	// copyRate is the slowest connection, in bytes per second, over which a program is copied.
+	// copyRate is the slowest connection, in bytes per second, over which a program is copied in between.
 	copyRate = 32 << 10
 	// keepAliveTime is the silence after which a side asks the other for a sign of life, and then
 	// the time limit for the answer.
@@ -62,8 +62,8 @@ type Target struct {
 	// Said is told each line that the process says on stderr, whatever it is; nil = nobody. Another
 	// goroutine calls it.
 	Said func(line string)
-	// Program returns the file of the static program for an architecture, in Go's words; nil = OwnProgram.
-	Program func(arch string) (path string, err error)
+
+	limit time.Duration // in place of dialTime; 0 = that
 }
 
 // CheckHost reports what is wrong with a destination.
@@ -84,24 +84,23 @@ func Start(ctx context.Context, t Target) (*Session, error) {
 	if err := CheckHost(t.Host); err != nil {
 		return nil, err
 	}
-	if t.Program == nil {
-		t.Program = OwnProgram
-	}
-	offers, err := openPrograms(t.Program)
+	offers, err := openPrograms(ownProgram)
 	if err != nil {
 		return nil, err
 	}
 	defer offers.close()
-	limit := dialTime + time.Duration(offers.largest())*time.Second/copyRate
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	limit := cmp.Or(t.limit, dialTime)
+	late := time.AfterFunc(limit, func() { cancel(context.DeadlineExceeded) })
+	defer late.Stop()
 	p, err := connect(t, offers)
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, p.kill) // ends every read and write below
 	defer stop()
-	greeted, err := p.bringUp(t, offers)
+	greeted, err := p.bringUp(t, offers, func(size int64) { late.Reset(limit + time.Duration(size)*time.Second/copyRate) })
 	if err != nil {
 		// What the process has said by now is often the only explanation.
 		return nil, p.failure(ctx, t, err)

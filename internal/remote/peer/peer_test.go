@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -105,7 +107,10 @@ func (s site) target() peer.Target {
 func (s site) left(t *testing.T) (files []string) {
 	t.Helper()
 	err := filepath.WalkDir(s.home, func(path string, d os.DirEntry, err error) error {
-		if err == nil && path != s.home && d.Name() != ".cache" {
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return nil // it is just being removed
+		case err == nil && path != s.home && d.Name() != ".cache":
 			files = append(files, strings.TrimPrefix(path, s.home))
 		}
 		return err
@@ -114,6 +119,19 @@ func (s site) left(t *testing.T) (files []string) {
 		t.Fatal(err)
 	}
 	return files
+}
+
+// becomesEmpty waits until nothing is on the machine but what a test has put there.
+func (s site) becomesEmpty(t *testing.T) {
+	t.Helper()
+	left := func() []string {
+		return slices.DeleteFunc(s.left(t), func(file string) bool { return strings.HasPrefix(file, "/bin") })
+	}
+	for deadline := time.Now().Add(testTimeout); len(left()) > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("left on the other machine: %q", left())
+		}
+	}
 }
 
 func TestStart(t *testing.T) {
@@ -184,10 +202,13 @@ func TestProgramIsThere(t *testing.T) {
 	}
 }
 
-func stub(name, body string) string {
+// put puts a program of that name before the machine's own.
+func put(name, body string) string {
 	return fmt.Sprintf("mkdir -p $HOME/bin; printf '#!/bin/sh\\n%%s\\n' '%s' >$HOME/bin/%s; chmod 700 $HOME/bin/%s; "+
-		"PATH=$HOME/bin:$PATH; %s", body, name, name, runsIt)
+		"PATH=$HOME/bin:$PATH; ", body, name, name)
 }
+
+func stub(name, body string) string { return put(name, body) + runsIt }
 
 // Whatever is wrong with the other machine, the error says where and what.
 func TestStartFails(t *testing.T) {
@@ -226,11 +247,7 @@ func TestStartFails(t *testing.T) {
 			if !errors.As(err, &e) || e.Kind != test.kind || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("Start = %v, want kind %s and %q", err, test.kind, test.says)
 			}
-			for _, file := range there.left(t) {
-				if !strings.HasPrefix(file, "/bin") {
-					t.Errorf("left on the other machine: %s", file)
-				}
-			}
+			there.becomesEmpty(t)
 		})
 	}
 	if _, err := peer.Start(t.Context(), peer.Target{Host: "there", SSH: "/nowhere/ssh", Dir: "one", Role: "serve"}); err == nil {
@@ -287,12 +304,49 @@ func TestCut(t *testing.T) {
 			if err == nil {
 				t.Error("no error")
 			}
-			for deadline := time.Now().Add(testTimeout); there.left(t) != nil; time.Sleep(time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatalf("left on the other machine: %q", there.left(t))
-				}
-			}
+			there.becomesEmpty(t)
 		})
+	}
+}
+
+// A connection that takes nothing any more, as when sshd is gone, keeps nothing on the other machine.
+func TestNobodyReads(t *testing.T) {
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const firstLine = ` | { read -r line; echo "$line"; }` // which then ends
+	for name, body := range map[string]string{
+		"the program arrives":  `sh -c "$command"` + firstLine,
+		"a part of it arrives": own + ` cut 5000 | sh -c "$command"` + firstLine,
+		"there is no space":    put("head", "exit 1") + `sh -c "$command"` + firstLine,
+	} {
+		t.Run(name, func(t *testing.T) {
+			there := newSite(t, body)
+			if s, err := peer.Start(t.Context(), there.target()); err == nil {
+				t.Error("no error", s.Close())
+			}
+			there.becomesEmpty(t)
+		})
+	}
+}
+
+// A signal to the shell there, as of a login that ends, does not keep it from cleaning up.
+func TestShellIsSignaled(t *testing.T) {
+	head, err := exec.LookPath("head")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, signal := range []string{"HUP", "TERM"} {
+		there := newSite(t, put("head", fmt.Sprintf(`kill -%s $PPID; exec %s "$@"`, signal, head))+runsIt)
+		s, err := peer.Start(t.Context(), there.target())
+		if err == nil {
+			err = s.Close()
+		}
+		if err != nil {
+			t.Errorf("%s: %v", signal, err)
+		}
+		there.becomesEmpty(t)
 	}
 }
 

@@ -134,7 +134,7 @@ func (p *process) failure(ctx context.Context, t Target, err error) error {
 	said := p.said.String()
 	var known *Error
 	switch {
-	case errors.Is(ctx.Err(), context.Canceled):
+	case errors.Is(context.Cause(ctx), context.Canceled):
 		return ctx.Err()
 	case errors.As(err, &known):
 		if known.Kind == NotCopied && said != "" {

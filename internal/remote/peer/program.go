@@ -33,9 +33,9 @@ func goArch(hardware string) string {
 // ProgramName is the name of the file with the program for another architecture, which lies beside this program.
 func ProgramName(arch string) string { return "tare-linux-" + arch }
 
-// OwnProgram returns the file of the program for an architecture: the running one, or a file beside
+// ownProgram returns the file of the program for an architecture: the running one, or a file beside
 // it. The error wraps fs.ErrNotExist if there is none.
-func OwnProgram(arch string) (string, error) {
+func ownProgram(arch string) (string, error) {
 	const running = "/proc/self/exe" // what runs, also if the file was replaced
 	if arch == runtime.GOARCH {
 		return running, nil
@@ -105,13 +105,6 @@ func (all programs) digest(arch string) string {
 		return p.sha256
 	}
 	return "-"
-}
-
-func (all programs) largest() (size int64) {
-	for _, p := range all {
-		size = max(size, p.size)
-	}
-	return size
 }
 
 // close closes the files, which were only read.

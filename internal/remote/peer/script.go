@@ -20,10 +20,12 @@ const (
 // script brings tare up on another machine: $1 names the directory; $2 and $3 are the digests of the
 // programs for amd64 and arm64, or "-"; $4 is the role. It uses only what POSIX has, sha256sum and
 // head -c. It has no single quotes, backslashes, exclamation marks or line ends, so that every login
-// shell passes it on unchanged.
-const script = `set -u; umask 077; d="${XDG_CACHE_HOME:-$HOME/.cache}/tare/$1"; ` +
+// shell passes it on unchanged. Whatever ends what it runs, or its connection, it cleans up: it does nothing
+// upon the signals, which would end it, and its children have them as always.
+const script = `set -u; umask 077; trap : HUP INT TERM PIPE; d="${XDG_CACHE_HOME:-$HOME/.cache}/tare/$1"; ` +
 	`case "$(uname -m)" in x86_64|amd64) w=$2;; aarch64|arm64) w=$3;; *) w=-;; esac; ` +
-	`fail() { echo "tare-failed $1 $d"; rm -f "$d/tare.part"; rmdir "$d" "${d%/*}" 2>/dev/null; exit 1; }; ` +
+	`drop() { { rm -f "$d/tare.part" "$d/tare"; rmdir "$d" "${d%/*}"; } 2>/dev/null; }; ` +
+	`fail() { drop; echo "tare-failed $1 $d"; exit 1; }; ` +
 	`sum() { sha256sum "$1" 2>/dev/null | cut -c 1-64; }; ` +
 	`mkdir -p "$d" || fail mkdir; ` +
 	`command -v sha256sum >/dev/null || fail sha256sum; ` +
@@ -37,7 +39,7 @@ const script = `set -u; umask 077; d="${XDG_CACHE_HOME:-$HOME/.cache}/tare/$1"; 
 	`test "$(sum "$d/tare.part")" = "$w" || fail digest; ` +
 	`chmod 700 "$d/tare.part" && mv "$d/tare.part" "$d/tare" || fail copy; ` +
 	`echo "tare-copied $d"; fi; ` +
-	`"$d/tare" agent "$4"; c=$?; rm -f "$d/tare"; rmdir "$d" "${d%/*}" 2>/dev/null; exit $c`
+	`"$d/tare" agent "$4"; c=$?; drop; exit $c`
 
 // remoteCommand is the command for ssh, which the login shell of the user reads there.
 func remoteCommand(t Target, offers programs) (string, error) {
@@ -46,7 +48,7 @@ func remoteCommand(t Target, offers programs) (string, error) {
 	}
 	words := []string{"sh", "-c", script, "tare", t.Dir, offers.digest("amd64"), offers.digest("arm64"), t.Role}
 	for i, word := range words {
-		quoted, err := Quote(word)
+		quoted, err := quote(word)
 		if err != nil {
 			return "", err
 		}
@@ -58,10 +60,10 @@ func remoteCommand(t Target, offers programs) (string, error) {
 // harmless are characters that no shell treats as special, wherever they are.
 const harmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-"
 
-// Quote returns a word as a shell reads it: as it is, or in single quotes. It refuses what shells
+// quote returns a word as a shell reads it: as it is, or in single quotes. It refuses what shells
 // of different kinds read in different ways: line ends, NUL, and backslashes and exclamation marks,
 // which fish and csh treat as special within single quotes.
-func Quote(word string) (string, error) {
+func quote(word string) (string, error) {
 	if strings.ContainsAny(word, "\x00\r\n\\!") {
 		return "", fmt.Errorf("%.40q cannot be passed to every shell", word)
 	}
@@ -71,11 +73,12 @@ func Quote(word string) (string, error) {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'", nil
 }
 
-// bringUp speaks with the script until the program has greeted.
-func (p *process) bringUp(t Target, offers programs) (Greeting, error) {
+// bringUp speaks with the script until the program has greeted. It calls copies before it copies a program of that
+// size.
+func (p *process) bringUp(t Target, offers programs, copies func(size int64)) (Greeting, error) {
 	word, rest, err := p.nextLine(hostLine, failedLine, greetLine)
 	if err == nil && word == hostLine {
-		word, rest, err = p.copyProgram(t, offers, rest)
+		word, rest, err = p.copyProgram(t, offers, rest, copies)
 	}
 	switch {
 	case err != nil:
@@ -87,7 +90,9 @@ func (p *process) bringUp(t Target, offers programs) (Greeting, error) {
 }
 
 // copyProgram gives the script the program that it needs, and returns the line that comes then.
-func (p *process) copyProgram(t Target, offers programs, machine string) (word, rest string, err error) {
+func (p *process) copyProgram(
+	t Target, offers programs, machine string, copies func(size int64),
+) (word, rest string, err error) {
 	words := strings.SplitN(machine, " ", 4)
 	if len(words) != 4 {
 		return "", "", errors.New("its answer is incomplete")
@@ -106,6 +111,7 @@ func (p *process) copyProgram(t Target, offers programs, machine string) (word, 
 	case state == "have":
 		return p.nextLine(failedLine, greetLine)
 	}
+	copies(offer.size)
 	if err := p.send(offer); err != nil {
 		// The script says why it reads no more.
 		if word, rest, lineErr := p.nextLine(failedLine); lineErr == nil {

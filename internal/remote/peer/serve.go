@@ -14,10 +14,8 @@ import (
 	"syscall"
 )
 
-const (
-	// maxStreams limits the concurrent operations of one client.
-	maxStreams = 250
-)
+// maxStreams limits the concurrent operations of one client.
+const maxStreams = 250
 
 // Stdio returns the process's standard input and output as files whose reads and writes can be given
 // deadlines, if they are pipes or sockets.

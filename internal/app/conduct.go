@@ -80,13 +80,15 @@ func (a *App) conduct(ctx context.Context, s bench.Store, t *Together, o Options
 	return err
 }
 
-// attend follows one host until its run has ended, and everything of it is fetched and removed there.
-// Its last event is a lost host, or a run that has ended.
+// attend follows one host until its run has ended, and everything of it is fetched and removed there. What
+// cannot be stored here ends it at once. Its last event is a lost host, or a run that has ended.
 func (h *jointHost) attend(ctx context.Context, s bench.Store, plan *bench.Plan, events chan<- hostEvent) {
 	if h.refused != nil {
 		events <- hostEvent{host: h, lost: h.refused}
 		return
 	}
+	ctx, giveUp := context.WithCancel(ctx)
+	defer giveUp()
 	var at arrival
 	var fetching sync.WaitGroup
 	var fetched error
@@ -101,6 +103,9 @@ func (h *jointHost) attend(ctx context.Context, s bench.Store, plan *bench.Plan,
 				follows = true
 				fetching.Go(func() {
 					fetched = h.follow(ctx, s, plan, func(e record.Event) { events <- hostEvent{host: h, piece: &e} })
+					if errors.Is(fetched, errNotKept) {
+						giveUp()
+					}
 				})
 			}
 			if at.Ended {
@@ -118,7 +123,7 @@ func (h *jointHost) attend(ctx context.Context, s bench.Store, plan *bench.Plan,
 		}
 	}()
 	fetching.Wait()
-	if err == nil {
+	if err == nil || errors.Is(fetched, errNotKept) {
 		err = fetched
 	}
 	if err == nil {
@@ -138,8 +143,7 @@ func (c *conductor) take(e hostEvent) {
 		c.show(e.host, e.piece)
 	case e.lost != nil:
 		c.remove(e.host)
-		err := fmt.Errorf("host %s is gone: %w", e.host.name, e.lost)
-		c.gone = append(c.gone, &Problem{Kind: HostLost, Err: err, Run: e.host.run})
+		c.gone = append(c.gone, e.host.isLost(e.lost))
 	case e.at.Ended:
 		c.remove(e.host)
 		c.noteEnd(e.host, *e.at)
@@ -148,6 +152,15 @@ func (c *conductor) take(e hostEvent) {
 	default:
 		c.atGate[e.host] = *e.at
 	}
+}
+
+// isLost is the error of a host whose run is not finished and does not go on.
+func (h *jointHost) isLost(why error) error {
+	what := "gone"
+	if errors.Is(why, errNotKept) {
+		what = "given up"
+	}
+	return &Problem{Kind: HostLost, Err: fmt.Errorf("host %s is %s: %w", h.name, what, why), Run: h.run}
 }
 
 func (c *conductor) remove(h *jointHost) {

@@ -46,10 +46,8 @@ type (
 
 	// A hostSurvey is what a host says of itself.
 	hostSurvey struct {
-		Host     bench.HostFacts  `json:"host"`
-		Engines  []surveyedEngine `json:"engines"`
-		HasRun   bool             `json:"has_run"` // records of an earlier session are there
-		Warnings []bench.Warning  `json:"warnings"`
+		Host    bench.HostFacts  `json:"host"`
+		Engines []surveyedEngine `json:"engines"`
 	}
 
 	surveyedEngine struct {
@@ -96,6 +94,7 @@ type (
 // at most.
 type hosted struct {
 	app     *App
+	run     string // its ID, which the name of the directory is
 	records *recordFile
 	clock   func() time.Time // this machine's
 	shift   atomic.Int64     // added to it, which gives the common one
@@ -126,7 +125,7 @@ const abortTime = time.Minute
 // records. The App needs a state directory.
 func (a *App) Host(ctx context.Context, in, out *os.File, dir string, address netip.Addr) error {
 	h := &hosted{
-		records: newRecordFile(filepath.Join(dir, "run.jsonl")), interrupted: make(chan struct{}),
+		run: filepath.Base(dir), records: newRecordFile(filepath.Join(dir, "run.jsonl")), interrupted: make(chan struct{}),
 		arrivals: make(chan arrival), decisions: make(chan decision), ended: make(chan struct{}),
 	}
 	h.interrupt = sync.OnceFunc(func() { close(h.interrupted) })
@@ -178,10 +177,14 @@ func (h *hosted) handler() http.Handler {
 		return nil, ignoreMissing(os.Remove(h.records.path))
 	})
 	mux.HandleFunc("POST /"+opRecords, func(w http.ResponseWriter, r *http.Request) {
-		if err := h.records.stream(r.Context(), w, h.over()); err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				err = fmt.Errorf("%w: %w", errNoRecords, fs.ErrNotExist)
-			}
+		err := h.awaitFormer(r.Context())
+		if err == nil {
+			err = h.records.stream(r.Context(), w, h.over())
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w: %w", errNoRecords, fs.ErrNotExist)
+		}
+		if err != nil {
 			peer.Answer(w, opRecords, nil, err)
 		}
 	})
@@ -195,11 +198,28 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// over is closed when nothing is appended to the records any more.
-func (h *hosted) over() <-chan struct{} {
+// awaitFormer waits until the tare of an earlier session has ended the run here: when its connection is lost,
+// it finishes the trial in flight first, whose record would be missing.
+func (h *hosted) awaitFormer(ctx context.Context) error {
+	const pause = 50 * time.Millisecond
+	for !h.hasBegun() && h.app.isLocked(h.run) {
+		if err := bench.Sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasBegun reports whether this process has begun the run.
+func (h *hosted) hasBegun() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.begun {
+	return h.begun
+}
+
+// over is closed when nothing is appended to the records any more.
+func (h *hosted) over() <-chan struct{} {
+	if h.hasBegun() {
 		return h.ended
 	}
 	over := make(chan struct{})
@@ -213,10 +233,7 @@ func (h *hosted) survey(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err := peer.Read(w, r, maxHostedPlan, &ask); err != nil {
 		return nil, err
 	}
-	facts := host.Facts(fsRoot)
-	out := hostSurvey{Host: facts, Warnings: disturbers(h.app.othersUnderWay(""))}
-	_, err := os.Stat(h.records.path)
-	out.HasRun = err == nil
+	out := hostSurvey{Host: host.Facts(fsRoot)}
 	all, err := h.app.EngineSite("survey", "").Probe(r.Context(), ask.Engines)
 	for _, e := range all {
 		one := surveyedEngine{Instance: e.Instance, Info: e.Info, Unsupported: errors.Is(e.Err, bench.ErrUnsupported)}

@@ -1,11 +1,15 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,6 +54,29 @@ func hostHere(t *testing.T, h *jointHost, ahead time.Duration) (dir string) {
 	return dir
 }
 
+// planBlocks plans so many blocks of one trial.
+func planBlocks(t *testing.T, together *Together, blocks int) {
+	t.Helper()
+	e, err := experiment.Parse("test.yaml", fmt.Appendf(nil, "name: test\nworkload: lifecycle\n"+
+		"factors: {engine: [native]}\nblocks: %d\nwarmup: 0\nwashout: off\nprecision: off\n", blocks))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := together.plan(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func openStore(t *testing.T) bench.Store {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "tare.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() }) // what is in it is not kept
+	return s
+}
+
 // Hosts whose clocks differ by an hour begin their blocks together, and their records have the times
 // of the machine that has started them.
 func TestClocksDiffer(t *testing.T) {
@@ -66,19 +93,8 @@ func TestClocksDiffer(t *testing.T) {
 			t.Errorf("host %s: shift %v, want %v", h.name, h.shift, want)
 		}
 	}
-	e, err := experiment.Parse("test.yaml", []byte("name: test\nworkload: lifecycle\nfactors: {engine: [native]}\n"+
-		"blocks: 3\nwarmup: 0\nwashout: off\nprecision: off\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := together.plan(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
-	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "tare.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }() // what is in it is not kept
+	planBlocks(t, together, 3)
+	s := openStore(t)
 	client, err := New(Config{Version: "test"}).WithState(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -109,6 +125,66 @@ func TestClocksDiffer(t *testing.T) {
 	}
 	if a, b := len(runs[0].Samples), len(runs[1].Samples); a != 3 || b != a {
 		t.Errorf("%d and %d trials, want 3 each", a, b)
+	}
+}
+
+// A noSpaceStore has no space for samples.
+type noSpaceStore struct{ bench.Store }
+
+func (s noSpaceStore) Create(ctx context.Context, h bench.Header) (bench.RunWriter, error) {
+	w, err := s.Store.Create(ctx, h)
+	return noSpaceWriter{w}, err
+}
+
+type noSpaceWriter struct{ bench.RunWriter }
+
+func (noSpaceWriter) Append(context.Context, bench.Sample) error { return errors.New("no space") }
+
+// What cannot be stored ends the runs soon, and stays on the hosts.
+func TestNoSpace(t *testing.T) {
+	const blocks = 400
+	together := newTogether("joint", []string{"a", "b"})
+	dirs := []string{hostHere(t, together.hosts[0], 0), hostHere(t, together.hosts[1], 0)}
+	planBlocks(t, together, blocks)
+	client, err := New(Config{Version: "test"}).WithState(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = client.MeasureTogether(t.Context(), noSpaceStore{openStore(t)}, together, Options{})
+	const want = "host a is given up: what it has sent cannot be stored: run joint-1: no space"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("MeasureTogether = %v, want %s", err, want)
+	}
+	for _, dir := range dirs {
+		text, err := os.ReadFile(filepath.Join(dir, "run.jsonl"))
+		if n := bytes.Count(text, []byte("\n")); err != nil || n < 2 || n > blocks/2 {
+			t.Errorf("the host keeps %d lines, %v; want the header and a few trials of %d", n, err, blocks)
+		}
+	}
+}
+
+// What a host still measures, whose connection was lost, is fetched once it has ended that.
+func TestFetchWaits(t *testing.T) {
+	h := newTogether("joint", []string{"a", "b"}).hosts[0]
+	dir := hostHere(t, h, 0)
+	former, err := New(Config{Version: "test"}).WithState(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	measures, err := former.newRunDir(filepath.Base(dir), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := h.session.Stream(ctx, opRecords, struct{}{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while it measures: %v, want to wait", err)
+	}
+	if err := measures.remove(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.session.Stream(t.Context(), opRecords, struct{}{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("once it has ended: %v, want an answer", err)
 	}
 }
 

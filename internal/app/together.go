@@ -260,6 +260,9 @@ func (h *jointHost) runName(name string) string {
 	return name + strings.TrimPrefix(h.run, h.joint.ID)
 }
 
+// errNotKept is wrapped by the error of what a host has sent and cannot be stored here.
+var errNotKept = errors.New("what it has sent cannot be stored")
+
 // follow stores what a host measures while it is measured, or what is there of it, and tells each
 // piece. It returns when the host has no more.
 func (h *jointHost) follow(ctx context.Context, s bench.Store, plan *bench.Plan, tell func(record.Event)) (err error) {
@@ -286,17 +289,16 @@ func (h *jointHost) follow(ctx context.Context, s bench.Store, plan *bench.Plan,
 		case err != nil:
 			return fmt.Errorf("%s: %w", h.name, err)
 		case e.Header != nil && c != nil:
-			return fmt.Errorf("%s: it has sent two runs", h.name)
+			err = errors.New("it has sent two runs")
 		case e.Header != nil:
-			if err := h.checkHeader(e.Header, plan); err != nil {
-				return err
+			if err = h.checkHeader(e.Header, plan); err == nil {
+				c, err = record.NewFetcher(ctx, s, *e.Header)
 			}
-			c, err = record.NewFetcher(ctx, s, *e.Header)
 		default:
 			err = errors.Join(c.Add(ctx, e), c.Flush(ctx))
 		}
 		if err != nil {
-			return fmt.Errorf("run %s: %w", h.run, err)
+			return fmt.Errorf("%w: run %s: %w", errNotKept, h.run, err)
 		}
 		tell(e)
 	}
@@ -306,7 +308,7 @@ func (h *jointHost) follow(ctx context.Context, s bench.Store, plan *bench.Plan,
 func (h *jointHost) checkHeader(got *bench.Header, plan *bench.Plan) error {
 	if got.ID != h.run || got.Joint == nil || got.Joint.ID != h.joint.ID || got.Joint.Host != h.name ||
 		!slices.Equal(got.Joint.Hosts, h.joint.Hosts) || !sameJSON(got.Plan, *plan) {
-		return fmt.Errorf("%s: it has sent another run than the one that it was asked for", h.name)
+		return errors.New("it is another run than the one that was asked for")
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func (a *App) takeUpTogether(ctx context.Context, s bench.Store, t *Together, pl
 			return nil
 		}
 		if err := a.fetch(ctx, s, h, plan); err != nil {
-			return &Problem{Kind: HostLost, Err: fmt.Errorf("host %s is gone: %w", h.name, err), Run: h.run}
+			return h.isLost(err)
 		}
 		return nil
 	})

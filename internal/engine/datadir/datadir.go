@@ -51,6 +51,9 @@ func NewPlain(run, engine, dir string) *Manager {
 // recordsIn is the directory of an engine's records in the directory of a run.
 func recordsIn(dir, engine string) string { return filepath.Join(dir, "data-"+engine) }
 
+// Inside is the name of the open directory in a closed one outside the run's directory.
+const Inside = "data"
+
 // nameOf is the name of a data directory outside the run's directory.
 func nameOf(run, engine, number string) string {
 	return fmt.Sprintf("tare-%s-%s-%s", run, engine, number)
@@ -116,7 +119,7 @@ func (k *Manager) at(spec bench.Spec, name string) *Dir {
 	d.whole, d.Path = d.record, d.record
 	if spec.Data != "" {
 		d.whole = filepath.Join(spec.Data, nameOf(k.run, k.engine, name))
-		d.Path = filepath.Join(d.whole, "data")
+		d.Path = filepath.Join(d.whole, Inside)
 	}
 	return d
 }

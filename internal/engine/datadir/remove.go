@@ -152,6 +152,11 @@ func (k *Manager) Leftovers(dead func(run string) bool) ([]bench.Leftover, error
 	return left, err
 }
 
+// IsNamed reports whether a directory outside the run's, which Leftovers listed, is the one of a data name.
+func (k *Manager) IsNamed(l bench.Leftover, name string) bool {
+	return filepath.Base(l.ID) == nameOf(l.Run, k.engine, name)
+}
+
 // RemoveLeftover removes a directory that Leftovers listed. It is not an error if it no longer
 // exists.
 func (k *Manager) RemoveLeftover(l bench.Leftover) error {

@@ -62,9 +62,15 @@ func (e *Engine) Build(ctx context.Context, b bench.Build, now func() time.Durat
 	if err != nil {
 		return nil, err
 	}
-	argv := []string{"podman"}
+	argv, env := []string{"podman"}, os.Environ()
 	if e.host() != "" {
 		argv = append(argv, "--remote", "--url", e.host())
+	} else {
+		space, err := e.data.Take(c.buildSpace())
+		if err != nil {
+			return nil, err
+		}
+		env = append(env, "TMPDIR="+space.At())
 	}
 	argv = append(argv, "build", "--tag", e.builtName(), "--file", b.File)
 	if !b.Cached {
@@ -83,7 +89,7 @@ func (e *Engine) Build(ctx context.Context, b bench.Build, now func() time.Durat
 	e.images.Send(e.builtName()) // Close removes it
 	// Podman ends its step only if it is asked to, and with it its own child: both get the signal.
 	command := builder.Command{
-		Argv: append(argv, b.Context), Env: os.Environ(), Format: builder.Podman, Stop: syscall.SIGTERM,
+		Argv: append(argv, b.Context), Env: env, Format: builder.Podman, Stop: syscall.SIGTERM,
 	}
 	steps, err := command.Run(ctx, now)
 	e.buildCut.Store(err != nil)
@@ -117,8 +123,17 @@ func (e *Engine) RemoveBuild(ctx context.Context, b bench.Build) error {
 	if err != nil {
 		return err
 	}
+	space, err := e.data.Reserve(c.buildSpace())
+	if err != nil {
+		return err
+	}
 	return builder.RemoveAll(ctx, e.buildCut.Load(), func() (bool, error) {
-		return c.removeBuilt(ctx, func(label string) bool { return bench.IsMarked(label, b.Mark) }, e.cfg.Run)
+		some, err := c.removeBuilt(ctx, func(label string) bool { return bench.IsMarked(label, b.Mark) }, e.cfg.Run)
+		if err != nil {
+			return some, err
+		}
+		bundles, err := c.removeBundles(ctx, space.At())
+		return some || bundles, err
 	})
 }
 

@@ -19,7 +19,7 @@ import (
 // Leftovers lists what dead runs left: the containers, networks and volumes with their labels or with
 // those of their compose projects (a container's own volumes are removed with it), the images under
 // their names, what their builds have made, the interfaces that their networks use, their services with
-// directories, and the directories of their data.
+// directories, and the directories of their data and of their builds' temporary files.
 func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
 	left := &owned.Leftovers{Engine: e.cfg.Name, IsDead: dead}
 	if err := e.withClient(ctx, func(c *client) error { return c.list(ctx, left.Add) }); err != nil {
@@ -118,7 +118,7 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	ours := l.Engine == e.cfg.Name && bench.ValidRunID(l.Run) == nil
 	switch {
 	case ours && l.Kind == datadir.Kind:
-		return e.data.RemoveLeftover(l)
+		return e.removeData(ctx, l)
 	case ours && l.Kind == owned.KindProcess:
 		return killService(ctx, l.ID, l.Run)
 	case ours && l.Kind == owned.KindDirectory && runOfDir(l.ID) == l.Run &&

@@ -44,6 +44,7 @@ type info struct {
 		Driver    string `json:"graphDriverName"`
 		RunRoot   string `json:"runRoot"`
 		GraphRoot string `json:"graphRoot"`
+		Temporary string `json:"imageCopyTmpDir"` // where builds keep temporary files; empty if it is not told
 	} `json:"store"`
 	Version struct {
 		Version string `json:"Version"`

@@ -122,8 +122,8 @@ func Drain(w io.Writer, r io.Reader) {
 	_, _ = io.Copy(&Sink{To: w}, r) // an error of reading is the end
 }
 
-// Run runs a program that changes nothing, and returns the beginning of what it prints. Its error is
-// ctx's cause if ctx has ended.
+// Run runs a program to its end, and returns the beginning of what it prints. Its error is ctx's cause if ctx
+// has ended.
 func Run(ctx context.Context, limit int, program string, args ...string) (printed []byte, err error) {
 	out := &First{Limit: limit}
 	cmd := exec.CommandContext(ctx, program, args...)

@@ -1,13 +1,15 @@
 package build_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/engine/podman"
 	"github.com/tare-bench/tare/internal/image/imagetest"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 	"github.com/tare-bench/tare/internal/run"
 	"github.com/tare-bench/tare/internal/workload/build"
 	"github.com/tare-bench/tare/internal/workload/workloadtest"
@@ -51,7 +54,8 @@ func (o opened) left(t *testing.T, run string) (left []bench.Leftover) {
 		t.Fatal(err)
 	}
 	for _, l := range all {
-		if l.Kind == "cache" || l.Kind == "container" || l.Kind == "image" && !strings.HasSuffix(l.ID, "/agent:latest") {
+		if l.Kind == "cache" || l.Kind == "container" || l.Kind == "data" ||
+			l.Kind == "image" && !strings.HasSuffix(l.ID, "/agent:latest") {
 			left = append(left, l)
 		}
 	}
@@ -138,29 +142,101 @@ func TestFaults(t *testing.T) {
 
 		b = file(t, e.run, "RUN [\""+agent.Path+"\", \"hold\"]\n")
 		b.Builder = builder
-		ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, bench.ErrOpTime)
-		defer cancel()
-		if _, err = e.Build(ctx, b, run.Monotonic()); !errors.Is(err, bench.ErrOpTime) {
-			t.Errorf("a step that hangs: %v", err)
-		}
-		t.Log(err)
-
-		left := e.left(t, e.run)
-		if len(left) == 0 {
-			t.Error("what is left is not found")
-		}
-		for _, l := range left {
-			if err := e.cleaner.RemoveLeftover(t.Context(), l); err != nil {
-				t.Errorf("%v: %v", l, err)
+		byTrial := func() {
+			if err := e.RemoveBuild(t.Context(), b); err != nil {
+				t.Error(err)
 			}
 		}
-		if err := e.RemoveBuild(t.Context(), b); err != nil {
-			t.Error(err)
-		}
-		if left := e.left(t, e.run); len(left) > 0 {
-			t.Errorf("left: %v", left)
+		left := e.hangs(t, b)
+		wantGone(t, e, left, func() { e.removes(t, left); byTrial() })
+		if e.Name() == "podman" { // which leaves more than the others
+			wantGone(t, e, e.hangs(t, b), byTrial)
 		}
 	})
+}
+
+// hangs builds until the time is up, and returns what that leaves.
+func (o opened) hangs(t *testing.T, b bench.Build) []bench.Leftover {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, bench.ErrOpTime)
+	defer cancel()
+	_, err := o.Build(ctx, b, run.Monotonic())
+	if !errors.Is(err, bench.ErrOpTime) {
+		t.Errorf("a step that hangs: %v", err)
+	}
+	t.Log(err)
+	left := o.left(t, o.run)
+	if len(left) == 0 {
+		t.Error("what is left is not found")
+	}
+	return left
+}
+
+// wantGone wants nothing of what is left, once it was removed.
+func wantGone(t *testing.T, o opened, left []bench.Leftover, remove func()) {
+	t.Helper()
+	kept := bundlesOf(t, left)
+	if o.Name() == "podman" && len(kept.files()) == 0 {
+		t.Error("there is no bundle, so this test shows nothing of it")
+	}
+	remove()
+	if files := kept.files(); len(files) > 0 {
+		t.Errorf("left: %q", files)
+	}
+	for _, l := range left {
+		if n := inside(t, l.ID); n > 0 {
+			t.Errorf("%d processes still run in %s", n, l.ID)
+		}
+	}
+	for _, l := range o.left(t, o.run) {
+		if files, _ := os.ReadDir(filepath.Join(l.ID, "data")); l.Kind != "data" || len(files) > 0 { // empty until Close
+			t.Errorf("left: %v", l)
+		}
+	}
+}
+
+// removes removes what is left, as clean does.
+func (o opened) removes(t *testing.T, left []bench.Leftover) {
+	t.Helper()
+	for _, l := range left {
+		if err := o.cleaner.RemoveLeftover(t.Context(), l); err != nil {
+			t.Errorf("%v: %v", l, err)
+		}
+	}
+}
+
+// bundles are the names of directories that podman's builds have left among their temporary files.
+type bundles []string
+
+func bundlesOf(t *testing.T, left []bench.Leftover) (names bundles) {
+	t.Helper()
+	for _, l := range left {
+		if l.Kind != "data" {
+			continue
+		}
+		entries, err := os.ReadDir(filepath.Join(l.ID, "data"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range entries {
+			names = append(names, entry.Name())
+		}
+	}
+	return names
+}
+
+// files are what there is of them on this machine: directories, states of runtimes, control groups.
+func (b bundles) files() (all []string) {
+	for _, name := range b {
+		for _, pattern := range []string{
+			"/var/tmp/" + name, "/var/tmp/*/data/" + name, "/run/*/buildah-" + name,
+			"/sys/fs/cgroup/buildah-" + name, "/sys/fs/cgroup/*/buildah-" + name,
+		} {
+			found, _ := filepath.Glob(pattern) // it is well formed
+			all = append(all, found...)
+		}
+	}
+	return all
 }
 
 // If podman is killed, the process of a step goes on. It is found and ended with what else is left.
@@ -170,24 +246,21 @@ func TestKilledPodman(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := file(t, e.run, "RUN [\""+agent.Path+"\", \"hold\"]\n")
-	cmd := bare(e, b)
-	out, err := cmd.StdoutPipe()
-	if err := errors.Join(err, cmd.Start()); err != nil {
-		t.Fatal(err)
+	built := make(chan error, 1)
+	go func() {
+		_, err := e.Build(t.Context(), b, run.Monotonic())
+		built <- err
+	}()
+	for end := time.Now().Add(time.Minute); e.running(t) == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("no process is in what is left, so this test shows nothing")
+		}
 	}
-	lines := bufio.NewScanner(out)
-	for lines.Scan() && lines.Text() != "ready" {
+	killPodman(t, b.File)
+	if err := <-built; err == nil {
+		t.Fatal("podman was not killed")
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // it was killed
-	left := e.left(t, e.run)
-	runs := 0
-	for _, l := range left {
-		runs += inside(t, l.ID)
-	}
-	if runs == 0 {
+	if e.running(t) == 0 {
 		t.Fatal("no process is in what is left, so this test shows nothing")
 	}
 	for _, l := range e.left(t, other.run) {
@@ -195,22 +268,36 @@ func TestKilledPodman(t *testing.T) {
 			t.Errorf("%s is told to be of another run", l.ID)
 		}
 	}
-	for _, l := range left {
-		if err := e.cleaner.RemoveLeftover(t.Context(), l); err != nil {
-			t.Errorf("%v: %v", l, err)
-		}
+	left := e.left(t, e.run)
+	wantGone(t, e, left, func() { e.removes(t, left) })
+}
+
+// running counts the processes in the working containers of the engine's run.
+func (o opened) running(t *testing.T) (n int) {
+	t.Helper()
+	for _, l := range o.left(t, o.run) {
+		n += inside(t, l.ID)
 	}
-	for _, l := range left {
-		if n := inside(t, l.ID); n > 0 {
-			t.Errorf("%d processes still run in %s", n, l.ID)
-		}
+	return n
+}
+
+// killPodman kills the podman that builds of that file.
+func killPodman(t *testing.T, file string) {
+	t.Helper()
+	all, err := proc.All("/")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if left := e.left(t, e.run); len(left) > 0 {
-		t.Errorf("left: %v", left)
+	for _, p := range all {
+		if args := proc.Args(p.PID); len(args) > 0 && args[0] == "podman" && slices.Contains(args, file) {
+			if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 
-// inside counts the processes that run in a working container.
+// inside counts the processes that hold in a working container.
 func inside(t *testing.T, id string) (n int) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/root/run/.containerenv")
@@ -218,8 +305,9 @@ func inside(t *testing.T, id string) (n int) {
 		t.Fatal(err)
 	}
 	for _, name := range files {
-		text, _ := os.ReadFile(name) // empty if the process has ended
-		if strings.Contains(string(text), "\nid=\""+id+"\"\n") {
+		text, _ := os.ReadFile(name)                        // empty if the process has ended
+		pid, _ := strconv.Atoi(strings.Split(name, "/")[2]) // a number, as in the pattern
+		if strings.Contains(string(text), "\nid=\""+id+"\"\n") && slices.Contains(proc.Args(pid), "hold") {
 			n++
 		}
 	}

@@ -1,0 +1,84 @@
+package podman
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/datadir"
+	"github.com/tare-bench/tare/internal/engine/stdstream"
+)
+
+// `podman build` makes a bundle for each step, a directory among its temporary files, and the runtime keeps a
+// state and control groups under a name with that of the directory. If the command is ended in the middle, also
+// by a signal that only asks it to end, all of that stays, and nothing in it says whose it was. So builds have
+// their temporary files in a directory of the run.
+
+// buildData is the name of that directory.
+const buildData = "build"
+
+// buildSpace is the Spec of that directory: on the file system where Podman has them by default. It is recorded
+// with the run's other directories, so that clean finds it.
+func (c *client) buildSpace() bench.Spec {
+	places := []string{os.Getenv("TMPDIR"), c.Store.Temporary, "/var/tmp"}
+	i := slices.IndexFunc(places, filepath.IsAbs)
+	return bench.Spec{Storage: "bind", Data: places[i], DataName: buildData}
+}
+
+// bundle is the name of a bundle's directory.
+var bundle = regexp.MustCompile(`^buildah[0-9]{1,20}$`)
+
+// removeBundles removes what builds have left in their directory, and reports whether there was anything. Their
+// processes must have ended.
+func (c *client) removeBundles(ctx context.Context, dir string) (some bool, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	for _, entry := range entries {
+		some = true
+		if bundle.MatchString(entry.Name()) {
+			err = errors.Join(err, c.forgetBundle(ctx, "buildah-"+entry.Name()))
+		}
+		err = errors.Join(err, datadir.RemoveTree(filepath.Join(dir, entry.Name())))
+	}
+	return some, err
+}
+
+// forgetBundle has the runtime remove what it keeps under a name, if it knows the name.
+func (c *client) forgetBundle(ctx context.Context, name string) error {
+	const said = 300 // bytes, of its answer
+	runtime := c.Host.OCIRuntime.Path
+	if _, err := stdstream.Run(ctx, said, runtime, "state", name); err != nil {
+		return context.Cause(ctx)
+	}
+	out, err := stdstream.Run(ctx, said, runtime, "delete", "--force", name)
+	if err != nil {
+		err = fmt.Errorf("%w: %q", err, out)
+	}
+	return c.failed(runtime+" delete "+name, err)
+}
+
+// removeData removes a directory of a dead run that Leftovers listed; if builds have worked there, with what
+// belongs to their bundles.
+func (e *Engine) removeData(ctx context.Context, l bench.Leftover) error {
+	known, err := e.data.Leftovers(func(run string) bool { return run == l.Run })
+	if err != nil {
+		return err
+	}
+	if slices.Contains(known, l) && e.data.IsNamed(l, buildData) {
+		if err := e.withClient(ctx, func(c *client) error {
+			_, err := c.removeBundles(ctx, filepath.Join(l.ID, datadir.Inside))
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return e.data.RemoveLeftover(l)
+}

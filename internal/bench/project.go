@@ -86,4 +86,7 @@ type Composing struct {
 	Programs []string // those that can use this engine, the usual one first
 	Env      []string // KEY=VALUE, in place of the user's own
 	Image    string   // name in the engine's store
+	// Ulimits are the resource limits that Create gives every container, by their names in a compose file, where
+	// the engine's own cannot be set; empty = the engine's own.
+	Ulimits map[string]uint64
 }

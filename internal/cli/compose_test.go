@@ -10,7 +10,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/report"
-	"github.com/tare-bench/tare/internal/workload/localtest"
 )
 
 // composable are the engines of this machine that compose can use, with their programs.
@@ -26,7 +25,6 @@ func composable(t *testing.T) (engines []string) {
 
 // The built-in experiment says for each engine what compose adds.
 func TestCompose(t *testing.T) {
-	localtest.LimitsForPodman(t)
 	p := newTestEnv(t)
 	var d report.Document
 	decode(t, p.must(t, "run", "compose", "--json", "--engine", strings.Join(composable(t), ","), "--blocks", "1",
@@ -39,7 +37,6 @@ func TestCompose(t *testing.T) {
 
 // Compose goes on when tare is killed. Clean ends it, and finds all that it has made until then.
 func TestComposeKilled(t *testing.T) {
-	localtest.LimitsForPodman(t)
 	for _, engine := range composable(t) {
 		t.Run(engine, func(t *testing.T) {
 			p := newTestEnv(t)
@@ -84,7 +81,7 @@ func awaitProcess(t *testing.T, r *process, words ...string) {
 // nothingInPodman wants no object of a run in Podman.
 func nothingInPodman(t *testing.T, id string) {
 	t.Helper()
-	for _, list := range []string{"ps --all", "network ls", "volume ls", "images"} {
+	for _, list := range []string{"ps --all", "network ls", "volume ls", "pod ls", "images"} {
 		text, err := exec.Command("podman", strings.Fields(list)...).Output()
 		if err != nil {
 			t.Fatal(err)

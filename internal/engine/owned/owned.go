@@ -169,6 +169,7 @@ const (
 	KindImage     = "image"
 	KindNetwork   = "network"
 	KindVolume    = "volume"
+	KindPod       = "pod"       // of a compose project
 	KindCache     = "cache"     // of a builder: one record
 	KindGroup     = "cgroup"    // of the run
 	KindProcess   = "process"   // that the run started

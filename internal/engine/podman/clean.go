@@ -53,6 +53,9 @@ func (c *client) list(ctx context.Context, add func(run, kind, id string)) error
 			add(owned.RunOf(tag), owned.KindImage, tag)
 		}
 	}
+	if err := c.listPods(ctx, add); err != nil {
+		return err
+	}
 	return c.listBuilds(ctx, add)
 }
 
@@ -127,6 +130,7 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	case ours && l.Kind == netdev.Kind:
 		return netdev.RemoveLeftover(driver, l)
 	case ours && l.Kind == owned.KindImage && (owned.RunOf(l.ID) == l.Run || isImageID(l.ID)):
+	case ours && l.Kind == owned.KindPod && podRun(l.ID) == l.Run:
 	case ours && slices.Contains([]string{owned.KindContainer, owned.KindNetwork, owned.KindVolume}, l.Kind):
 	default:
 		return e.run.NotLeftover(l)
@@ -140,6 +144,8 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 			return err
 		case l.Kind == owned.KindImage:
 			return c.removeImage(ctx, l.ID)
+		case l.Kind == owned.KindPod:
+			return c.removePod(ctx, l.ID)
 		case l.Kind == owned.KindNetwork:
 			return e.run.RemoveLeft(l.Run, "network "+l.ID, func() (map[string]string, error) {
 				n, err := c.network(ctx, l.ID)

@@ -202,16 +202,23 @@ func TestLeftoversOfOthers(t *testing.T) {
 		"GET /volumes/json": apitest.Reply(200,
 			`[{"Name":"v1","Labels":{"com.docker.compose.project":"tare-dead-0f"}},{"Name":"v2"}]`),
 		"GET /volumes/v1/json": apitest.Reply(200, `{"Name":"v1","Labels":{"com.docker.compose.project":"tare-alive-0f"}}`),
+		"GET /pods/json": apitest.Reply(200,
+			`[{"Name":"pod_tare-dead-0f"},{"Name":"pod_tare-alive-0f"},{"Name":"pod_shop"},{"Name":"tare-dead-0f"}]`),
 	})
 	left, err := e.Leftovers(t.Context(), func(run string) bool { return run == "dead" || run == "../x" })
-	if err != nil || len(left) != 5 || left[0].ID != "c1" || left[1].ID != "c4" || left[2].ID != "n1" || left[3].ID != "v1" ||
-		left[4].ID != "tare.local/dead/podman/agent:latest" {
-		t.Fatalf("Leftovers = %v, %v; want c1, c4, n1, v1 and the image", left, err)
+	var ids []string
+	for _, l := range left {
+		ids = append(ids, l.ID)
+	}
+	want := []string{"c1", "c4", "n1", "v1", "tare.local/dead/podman/agent:latest", "pod_tare-dead-0f"}
+	if err != nil || !slices.Equal(ids, want) {
+		t.Fatalf("Leftovers = %v, %v; want %q", left, err, want)
 	}
 	this := fmt.Sprintf("%d@1", os.Getpid())
 	for _, l := range []bench.Leftover{
 		left[0], left[1], left[2], left[3],
 		{Run: "dead", Engine: "podman", Kind: "image", ID: "debian:12"},
+		{Run: "dead", Engine: "podman", Kind: "pod", ID: "pod_tare-alive-0f"},
 		{Run: "dead", Engine: "podman", Kind: "directory", ID: t.TempDir()},
 		{Run: "dead", Engine: "podman", Kind: "directory", ID: filepath.Join(t.TempDir(), "tare-dead-podman-1")},
 		{Run: "dead", Engine: "podman", Kind: "process", ID: "0@1"},

@@ -138,7 +138,37 @@ func (e *Engine) RemoveProject(ctx context.Context, project string) error {
 	for _, l := range left.Found {
 		err = errors.Join(err, e.RemoveLeftover(ctx, l))
 	}
-	return err
+	return errors.Join(err, c.removePod(ctx, podPrefix+project))
+}
+
+// podPrefix begins the name of the pod into which newer versions of podman-compose put a project. A pod has no
+// label of the project.
+const podPrefix = "pod_"
+
+// podRun is the run whose project a pod has; empty if no run has made it.
+func podRun(pod string) string {
+	project, ok := strings.CutPrefix(pod, podPrefix)
+	if !ok {
+		return ""
+	}
+	return bench.ProjectRun(project)
+}
+
+// listPods lists the pods of projects, as list does.
+func (c *client) listPods(ctx context.Context, add func(run, kind, id string)) error {
+	var all []struct{ Name string }
+	if err := c.get(ctx, "/pods/json", &all); err != nil {
+		return c.failed("list pods", err)
+	}
+	for _, p := range all {
+		add(podRun(p.Name), owned.KindPod, p.Name)
+	}
+	return nil
+}
+
+// removePod removes a pod with what is in it, if it exists.
+func (c *client) removePod(ctx context.Context, name string) error {
+	return c.failed("remove pod "+name, c.remove(ctx, "/pods/"+url.PathEscape(name)+"?force=true"))
 }
 
 // Composing implements bench.Composable. A compose program runs podman itself, which makes the
@@ -149,9 +179,12 @@ func (e *Engine) Composing(ctx context.Context, spec bench.Spec) (bench.Composin
 		return bench.Composing{}, err
 	}
 	l, err := e.images.Load(ctx, c, spec.Image)
-	how := bench.Composing{Programs: []string{"podman-compose"}, Image: l.Name}
+	how := bench.Composing{Programs: []string{"podman-compose"}, Image: l.Name, Ulimits: map[string]uint64{}}
 	if host := e.host(); host != "" {
 		how.Env = []string{"CONTAINER_HOST=" + host}
+	}
+	for _, limit := range c.rlimits {
+		how.Ulimits[limit.Type] = limit.Hard
 	}
 	return how, err
 }

@@ -252,3 +252,35 @@ func monitors(t *testing.T, id string) []int {
 	}
 	return found
 }
+
+// The pod of a project, as newer versions of podman-compose make it, is found and removed.
+func TestPodOfProject(t *testing.T) {
+	e, env := openReal(t, "")
+	if err := e.Prepare(t.Context(), bench.Spec{}); err != nil {
+		t.Fatal(err)
+	}
+	project := bench.ProjectName(env.Run, "0f")
+	for name, remove := range map[string]func(l bench.Leftover) error{
+		"by clean":     func(l bench.Leftover) error { return e.RemoveLeftover(t.Context(), l) },
+		"by the trial": func(bench.Leftover) error { return e.RemoveProject(t.Context(), project) },
+	} {
+		out, err := exec.Command("podman", "pod", "create", "--infra=false", "--name", "pod_"+project).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		pods := func() []bench.Leftover {
+			all, err := e.Leftovers(t.Context(), func(run string) bool { return run == env.Run })
+			if err != nil {
+				t.Fatal(err)
+			}
+			return slices.DeleteFunc(all, func(l bench.Leftover) bool { return l.Kind != "pod" })
+		}
+		found := pods()
+		if len(found) != 1 {
+			t.Fatalf("%s: found %v, want the pod", name, found)
+		}
+		if err := remove(found[0]); err != nil || len(pods()) > 0 {
+			t.Errorf("%s: %v; left: %v", name, err, pods())
+		}
+	}
+}

@@ -216,6 +216,10 @@ func TestProgramFaults(t *testing.T) {
 			`printf 'a\nb\nc\n\033[31mport is already allocated\n' >&2; exit 1`, nil, "up",
 			`docker-compose 9.8: exit status 1; it printed last "a\nb\nc\n\x1b[31mport is already allocated"`,
 		},
+		"limit": {
+			"echo 'Error: crun: setrlimit `RLIMIT_NOFILE`: Operation not permitted'; exit 126", nil, "up",
+			"default_ulimits in containers.conf",
+		},
 		"much": {
 			`i=0; while [ $i -lt 9999 ]; do echo abcdefghij $i; i=$((i+1)); done; exit 1`, nil, "up", `abcdefghij 9998"`,
 		},

@@ -19,25 +19,26 @@ import (
 )
 
 // generated returns a compose file. It is JSON, which every reader of YAML takes.
-func generated(services []service, image string) ([]byte, error) {
+func generated(services []service, how bench.Composing) ([]byte, error) {
 	type volume struct {
 		Type   string `json:"type"`
 		Source string `json:"source"`
 		Target string `json:"target"`
 	}
 	type item struct {
-		Image      string   `json:"image"`
-		Entrypoint []string `json:"entrypoint"`
-		Command    []string `json:"command"`
-		Runtime    string   `json:"runtime,omitempty"`
-		Volumes    []volume `json:"volumes"`
-		DependsOn  []string `json:"depends_on,omitempty"`
+		Image      string            `json:"image"`
+		Entrypoint []string          `json:"entrypoint"`
+		Command    []string          `json:"command"`
+		Runtime    string            `json:"runtime,omitempty"`
+		Volumes    []volume          `json:"volumes"`
+		Ulimits    map[string]uint64 `json:"ulimits,omitempty"`
+		DependsOn  []string          `json:"depends_on,omitempty"`
 	}
 	items := map[string]item{}
 	for i, s := range services {
 		made := item{
-			Image: literal(image), Entrypoint: literals(s.spec.Argv[:1]), Command: literals(s.spec.Argv[1:]),
-			Runtime: s.spec.Runtime,
+			Image: literal(how.Image), Entrypoint: literals(s.spec.Argv[:1]), Command: literals(s.spec.Argv[1:]),
+			Runtime: s.spec.Runtime, Ulimits: how.Ulimits,
 		}
 		for _, m := range s.spec.Mounts {
 			made.Volumes = append(made.Volumes, volume{m.Type, literal(m.Source), literal(m.Target)})

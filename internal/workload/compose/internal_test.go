@@ -64,7 +64,9 @@ func TestGenerated(t *testing.T) {
 	spec := bench.Spec{
 		Argv: []string{"/a", "serve", "/x$y/s1"}, Mounts: []bench.Mount{{Type: "bind", Source: "/x$y", Target: "/x$y"}},
 	}
-	text, err := generated([]service{{"s1", spec}, {"s2", spec}}, "tare.local/r/docker/agent:latest")
+	text, err := generated([]service{{"s1", spec}, {"s2", spec}}, bench.Composing{
+		Image: "tare.local/r/docker/agent:latest", Ulimits: map[string]uint64{"nofile": 1 << 40},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,6 +78,7 @@ func TestGenerated(t *testing.T) {
 		more["image"] = "tare.local/r/docker/agent:latest"
 		more["entrypoint"] = []any{"/a"}
 		more["command"] = []any{"serve", "/x$$y/s1"}
+		more["ulimits"] = map[string]any{"nofile": uint64(1 << 40)}
 		more["volumes"] = []any{map[string]any{"type": "bind", "source": "/x$$y", "target": "/x$$y"}}
 		return more
 	}

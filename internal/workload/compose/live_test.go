@@ -88,7 +88,6 @@ func TestUpAndDown(t *testing.T) {
 	for engine, program := range programs {
 		t.Run(engine, func(t *testing.T) {
 			requireProgram(t, engine, program)
-			localtest.LimitsForPodman(t)
 			e := open(t, engine)
 			applied := map[string]*bench.Applied{}
 			tools := []string{program, "bare"}

@@ -165,11 +165,21 @@ func (p *program) run(ctx context.Context, c bench.Clock, step string, command .
 		}
 		return bench.Because(ctx, err)
 	})
-	p.last = printed.quoted()
+	p.last = printed.quoted() + limitAdvice(printed.text)
 	if op, ok := errors.AsType[*bench.OpError](err); ok {
 		op.Err = fmt.Errorf("%s: %w%s", p.title(), op.Err, p.last)
 	}
 	return span, err
+}
+
+// limitAdvice says what to do if a runtime has said that it cannot set a resource limit, such as
+// "setrlimit RLIMIT_NOFILE"; empty if it has not. It is appended to an error.
+func limitAdvice(printed []byte) string {
+	if !bytes.Contains(printed, []byte("RLIMIT_")) {
+		return ""
+	}
+	return "; this machine does not let the engine set the resource limits that it gives every container: ask for lower " +
+		"ones, with ulimits in the compose file or default_ulimits in containers.conf"
 }
 
 // up implements maker.

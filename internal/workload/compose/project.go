@@ -61,7 +61,7 @@ func newProject(ctx context.Context, t bench.Task) (*project, error) {
 	if file := t.Params["file"]; file != "" {
 		return p, p.read(ctx, file)
 	}
-	return p, p.generate(t, how.Image)
+	return p, p.generate(t, how)
 }
 
 func nonce() string {
@@ -71,7 +71,7 @@ func nonce() string {
 }
 
 // generate makes the services, and a file of them for a compose program.
-func (p *project) generate(t bench.Task, image string) error {
+func (p *project) generate(t bench.Task, how bench.Composing) error {
 	n, err := strconv.Atoi(t.Params["services"])
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (p *project) generate(t bench.Task, image string) error {
 		return fmt.Errorf("%w: runtime %s: podman-compose uses Podman's default: leave runtime out", bench.ErrUnsupported,
 			p.spec.Runtime)
 	}
-	text, err := generated(p.services, image)
+	text, err := generated(p.services, how)
 	if err != nil {
 		return err
 	}

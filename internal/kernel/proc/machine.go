@@ -1,7 +1,9 @@
 package proc
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -62,10 +64,12 @@ func OnCPUOf(root string, pid int) (OnCPU, error) {
 	var all OnCPU
 	for _, thread := range threads {
 		text, err := readFile(filepath.Join(dir, thread.Name(), "schedstat"))
-		if err != nil && !isDir(filepath.Join(dir, thread.Name())) {
+		switch {
+		case err != nil && !isDir(filepath.Join(dir, thread.Name())):
 			continue // it has ended meanwhile
-		}
-		if err != nil {
+		case errors.Is(err, fs.ErrNotExist):
+			text = nil // the kernel has no such file
+		case err != nil:
 			return OnCPU{}, fmt.Errorf("thread %s: %w", thread.Name(), err)
 		}
 		all = all.Plus(parseOnCPU(text))

@@ -49,6 +49,12 @@ func TestOnCPUOf(t *testing.T) {
 	if want := (OnCPU{2, 15}); err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
+	if err := os.Remove(filepath.Join(root, "proc/7/task/8/schedstat")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := OnCPUOf(root, 7); err != nil || !math.IsNaN(got.Time) || !math.IsNaN(got.Times) {
+		t.Errorf("of a kernel that does not count: %+v, %v; want NaN", got, err)
+	}
 	if _, err := OnCPUOf(root, 9); !os.IsNotExist(err) {
 		t.Errorf("no such process: %v", err)
 	}

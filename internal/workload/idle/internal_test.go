@@ -40,6 +40,11 @@ func TestRecordWork(t *testing.T) {
 	if diff := cmp.Diff(want, k.values, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	k = &kept{values: map[string]float64{}}
+	zero := reading{at: 110 * time.Second, done: map[process]proc.OnCPU{{1, 0}: {}, {7, 1}: {}}}
+	if recordWork(k, reading{}, zero, daemons{}); len(k.values) > 0 {
+		t.Errorf("values of a kernel that does not count: %v", k.values)
+	}
 	after.done[process{9, 1}] = work(math.NaN(), math.NaN())
 	k = &kept{values: map[string]float64{}}
 	if recordWork(k, before, after, daemons{}); len(k.values) > 0 {

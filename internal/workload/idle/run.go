@@ -26,7 +26,7 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if err != nil {
 		return err
 	}
-	if err := sleep(ctx, calm); err != nil {
+	if err := bench.Sleep(ctx, calm); err != nil {
 		return err
 	}
 	daemons, err := daemonsOf(ctx, t.Engine)
@@ -37,7 +37,7 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if err != nil {
 		return err
 	}
-	if err := sleep(ctx, watched); err != nil {
+	if err := bench.Sleep(ctx, watched); err != nil {
 		return err
 	}
 	after, err := read(m)
@@ -49,16 +49,6 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 		return err
 	}
 	return recordDisk(ctx, t.Engine, m)
-}
-
-// sleep waits.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // daemonsOf returns the long-lived processes of an engine. One that does not tell has none that are
@@ -132,15 +122,17 @@ func read(clock bench.Clock) (reading, error) {
 }
 
 // recordWork reports what was done between two readings, per second. A process that began meanwhile
-// counts as a whole; one that has ended does not count. What the kernel does not tell is missing.
+// counts as a whole; one that has ended does not count. What the kernel does not tell is missing; if it
+// does not count, it may say 0 for all processes since they began.
 func recordWork(to bench.Recorder, before, after reading, d daemons) {
 	seconds := (after.at - before.at).Seconds()
 	ofEngine := map[int]bool{}
 	for _, pid := range d.all(after.tree) {
 		ofEngine[pid] = true
 	}
-	var whole, engine proc.OnCPU
+	var whole, engine, ever proc.OnCPU
 	for p, now := range after.done {
+		ever = ever.Plus(now)
 		grown := now.Minus(before.done[p])
 		whole = whole.Plus(grown)
 		if ofEngine[p.pid] {
@@ -148,7 +140,7 @@ func recordWork(to bench.Recorder, before, after reading, d daemons) {
 		}
 	}
 	rate := func(metric string, amount float64) {
-		if !math.IsNaN(amount) && seconds > 0 {
+		if !math.IsNaN(amount) && seconds > 0 && ever != (proc.OnCPU{}) {
 			to.Record(metric, max(amount, 0)/seconds)
 		}
 	}

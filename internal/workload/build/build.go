@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -159,10 +160,12 @@ func (f *fixture) fill(ctx context.Context) error {
 	if _, err := markStages(f.text, "check", f.run); err != nil {
 		return fmt.Errorf("build file %s: %w", file, err)
 	}
-	if ignored, err := readFile(file + ignoreSuffix); err == nil {
-		if err := os.WriteFile(f.buildFile()+ignoreSuffix, ignored, 0o644); err != nil {
-			return err
-		}
+	ignored, err := readFile(file + ignoreSuffix)
+	if err == nil {
+		err = os.WriteFile(f.buildFile()+ignoreSuffix, ignored, 0o644)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("what the build file leaves out: %w", err)
 	}
 	return copyTree(ctx, f.contextDir(), from)
 }

@@ -191,7 +191,8 @@ func TestOwnContext(t *testing.T) {
 	script := filepath.Join(dir, "sub", "run.sh")
 	then := time.Now().Add(-time.Hour).Truncate(time.Second)
 	for _, err := range []error{
-		os.Mkdir(filepath.Dir(script), 0o755), os.WriteFile(script, []byte("#!/bin/sh\n"), 0o755),
+		os.Mkdir(filepath.Dir(script), 0o755), os.Chmod(filepath.Dir(script), 0o777),
+		os.WriteFile(script, []byte("#!/bin/sh\n"), 0o755),
 		os.Chtimes(script, then, then), os.Symlink("run.sh", filepath.Join(dir, "sub", "link")),
 		os.WriteFile(filepath.Join(dir, "Containerfile"), []byte("FROM scratch\nCOPY . /\n"), 0o644),
 	} {
@@ -216,6 +217,9 @@ func TestOwnContext(t *testing.T) {
 	if to, err := os.Readlink(filepath.Join(f.contextDir(), "sub", "link")); to != "run.sh" {
 		t.Errorf("the link leads to %q, %v", to, err)
 	}
+	if info, err := os.Stat(filepath.Join(f.contextDir(), "sub")); err != nil || info.Mode().Perm() != 0o777 {
+		t.Errorf("the directory has mode %v, %v; want that of the user's, whatever the umask", info.Mode(), err)
+	}
 
 	in := &fixture{options: options{context: dir}, run: "test", dir: filepath.Join(dir, "state")}
 	if err := os.MkdirAll(in.contextDir(), 0o755); err != nil {
@@ -233,6 +237,28 @@ func TestOwnContext(t *testing.T) {
 	g := &fixture{options: options{context: dir}, run: "test", dir: t.TempDir()}
 	if err := errors.Join(os.Mkdir(g.contextDir(), 0o755), g.fill(t.Context())); err == nil || !strings.Contains(err.Error(), "pipe is neither a file") {
 		t.Errorf("a pipe: %v", err)
+	}
+}
+
+// What the user's build leaves out must not get into it because its list cannot be read.
+func TestIgnoredFiles(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "Dockerfile")
+	if err := os.WriteFile(file, []byte("FROM scratch\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for text, says := range map[string]string{"*.log\n": "", strings.Repeat("x\n", maxFile): "is longer than"} {
+		if err := os.WriteFile(file+ignoreSuffix, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		f := &fixture{options: options{file: file}, run: "test", dir: t.TempDir()}
+		err := errors.Join(os.Mkdir(f.contextDir(), 0o755), f.fill(t.Context()))
+		if says != "" && (err == nil || !strings.Contains(err.Error(), says)) || says == "" && err != nil {
+			t.Errorf("%d bytes: %v, want %q", len(text), err, says)
+		}
+		if got, err := os.ReadFile(f.buildFile() + ignoreSuffix); says == "" && string(got) != text {
+			t.Errorf("the list for the build is %q, %v", got, err)
+		}
 	}
 }
 

@@ -137,7 +137,8 @@ func copyEntry(to, from string, d fs.DirEntry, left int64) (int64, error) {
 	}
 	switch {
 	case d.IsDir():
-		return left, os.MkdirAll(to, info.Mode().Perm()|0o700)
+		mode := info.Mode().Perm() | 0o700
+		return left, errors.Join(os.MkdirAll(to, mode), os.Chmod(to, mode)) // whatever the umask
 	case d.Type() == fs.ModeSymlink:
 		target, err := os.Readlink(from)
 		if err != nil {

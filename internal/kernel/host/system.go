@@ -8,11 +8,15 @@ import (
 )
 
 // disks lists the machine's disks, real and virtual, each with size, kind and I/O scheduler, such as
-// "vda 40 GiB SSD none". Devices that are built on others, such as loop devices and RAID, are not in it.
+// "vda 40 GiB SSD none". Devices that are built on others, such as loop devices and RAID, are not in it, and
+// neither are those that can be taken out, such as a drive for CDs.
 func disks(t tree) string {
 	var all []string
 	for _, device := range t.glob("sys/block/*/device") {
 		dir := path.Dir(device)
+		if t.text(dir+"/removable") == "1" {
+			continue
+		}
 		words := []string{path.Base(dir)}
 		if sectors, ok := t.number(dir + "/size"); ok && sectors > 0 {
 			words = append(words, fmt.Sprintf("%.0f GiB", sectors*512/(1<<30)))

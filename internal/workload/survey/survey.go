@@ -82,7 +82,7 @@ func OfImages(pull, start, http bench.Workload) bench.Workload {
 func OfHost(parts ...Part) bench.Workload {
 	return survey{
 		name: "host", doc: "A whole host with one engine, one part after the other in each trial",
-		chosen: []string{"tool"}, tells: true, parts: parts,
+		chosen: []string{"tool"}, whole: true, parts: parts,
 	}
 }
 
@@ -90,8 +90,11 @@ type survey struct {
 	name, doc string
 	shared    []string // options that can be set, by their own name, for all parts that have them
 	chosen    []string // options that are a list, of which each part takes what its own option takes
-	tells     bool     // whoever watches the run is told when a part begins
 	parts     []Part
+
+	// whole: of a whole host. Whoever watches the run is told when a part begins, and the metrics stay in the
+	// order of the parts.
+	whole bool
 }
 
 func (s survey) Name() string { return s.name }
@@ -116,7 +119,7 @@ func (s survey) Metrics() []bench.Metric {
 			}
 		}
 	}
-	if !s.tells {
+	if !s.whole {
 		slices.SortStableFunc(all, func(a, b bench.Metric) int { return later(a) - later(b) })
 	}
 	return all

@@ -185,7 +185,7 @@ func (s group) note(ctx context.Context, err error) error {
 
 // tell says which parts begin. While cells take turns, several trials are under way.
 func (s survey) tell(ctx context.Context, t bench.Task, one group) {
-	if !s.tells || t.PartBegins == nil || ctx.Err() != nil || t.Turns != nil && t.Turns.On() {
+	if !s.whole || t.PartBegins == nil || ctx.Err() != nil || t.Turns != nil && t.Turns.On() {
 		return
 	}
 	var names []string

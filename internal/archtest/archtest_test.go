@@ -26,9 +26,12 @@ var allowed = map[string][]string{
 	"internal/load":            {"internal/load/turn", "internal/text/unit", "github.com/HdrHistogram/hdrhistogram-go"},
 	"internal/load/turn":       {"golang.org/x/sys"},
 	"internal/load/socket":     {"golang.org/x/sys"},
+	"internal/load/client": {
+		"internal/kernel/affinity", "internal/load/socket", "internal/load/turn", "golang.org/x/sys",
+	},
 	"internal/load/*": {
-		"internal/kernel/affinity", "internal/load", "internal/load/socket", "internal/load/turn", "internal/text/unit", "internal/text/plain",
-		"golang.org/x/sys",
+		"internal/kernel/affinity", "internal/load", "internal/load/client", "internal/load/socket", "internal/load/turn",
+		"internal/text/unit", "internal/text/plain", "golang.org/x/sys",
 	},
 	"internal/load/https":                 {"internal/load/http"},
 	"internal/load/postgrestls":           {"internal/load/postgres"},

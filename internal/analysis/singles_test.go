@@ -154,6 +154,29 @@ func TestCurve(t *testing.T) {
 	}
 }
 
+// TestCurveOfSeconds checks that a second in which nothing ended has no time, and a rate of 0.
+func TestCurveOfSeconds(t *testing.T) {
+	run := pairOfCells()
+	run.Header.Metrics[0].Name, run.Header.Metrics[0].Unit = "load.time.mean", "s"
+	for i := range run.Samples {
+		if s := &run.Samples[i]; s.Outcome == bench.OK {
+			s.Series = []bench.Series{
+				{Metric: "load.per_second.time.mean", Values: []float64{0.002, 0, 0.004}},
+				{Metric: "load.per_second.rate", Values: []float64{500, 0, 250}},
+			}
+		}
+	}
+	all := analyzeSingles(t, run).Curves
+	if len(all) != 2 {
+		t.Fatalf("curves: %+v, want two", all)
+	}
+	for i, want := range [][]float64{{0.002, 0.004}, {500, 0, 250}} {
+		if d := cmp.Diff(want, all[i].Cells[0].Median); d != "" {
+			t.Errorf("%s (-want +got):\n%s", all[i].Metric, d)
+		}
+	}
+}
+
 // TestLongCurves checks that curves of different lengths have the same positions, so that cells can be
 // compared at each, and not too many.
 func TestLongCurves(t *testing.T) {

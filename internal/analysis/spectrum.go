@@ -175,6 +175,7 @@ func (t *table) curves() (all []Curve) {
 		}
 	}
 	for _, name := range names {
+		noZero := t.hasTimesPerSecond(name)
 		for _, g := range t.groups {
 			c, longest := Curve{Metric: name, Condition: g.condition}, 0
 			for _, cell := range g.cells {
@@ -182,7 +183,7 @@ func (t *table) curves() (all []Curve) {
 			}
 			every := (longest + MaxCurve - 1) / MaxCurve
 			for _, cell := range g.cells {
-				if one := curveOf(cell, series[name][cell], every); len(one.At) > 1 {
+				if one := curveOf(cell, series[name][cell], every, noZero); len(one.At) > 1 {
 					c.Cells = append(c.Cells, one)
 				}
 			}
@@ -207,13 +208,21 @@ func reach(trials [][]float64) int {
 	return lengths[(len(lengths)-1)/2]
 }
 
-// curveOf sums up the series of one cell at every n-th position.
-func curveOf(cell int, trials [][]float64, every int) CurveCell {
+// hasTimesPerSecond reports whether the values of a series are times, one for each second: then 0 is none.
+func (t *table) hasTimesPerSecond(series string) bool {
+	metric, perSecond := bench.SeriesOf(series)
+	return perSecond && slices.ContainsFunc(t.run.Header.Metrics, func(m bench.Metric) bool {
+		return m.Name == metric && m.Unit == "s"
+	})
+}
+
+// curveOf sums up the series of one cell at every n-th position, and leaves out zeros that are no values.
+func curveOf(cell int, trials [][]float64, every int, noZero bool) CurveCell {
 	out := CurveCell{Cell: cell, Trials: len(trials)}
 	for i := 0; i < reach(trials); i += every {
 		var x []float64
 		for _, trial := range trials {
-			if i < len(trial) && isUsable(trial[i]) {
+			if i < len(trial) && isUsable(trial[i]) && !(noZero && trial[i] == 0) {
 				x = append(x, trial[i])
 			}
 		}

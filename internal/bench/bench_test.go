@@ -10,6 +10,23 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
+// The name of a series tells of which metric it is.
+func TestSeriesOf(t *testing.T) {
+	for name, want := range map[string]struct {
+		metric    string
+		perSecond bool
+	}{
+		"start":                     {"start", false},
+		"load.per_second.time.mean": {"load.time.mean", true},
+		"per_second.cs":             {"cs", true},
+		"loadper_second.x":          {"loadper_second.x", false},
+	} {
+		if metric, perSecond := bench.SeriesOf(name); metric != want.metric || perSecond != want.perSecond {
+			t.Errorf("%s is of %s, second by second: %t", name, metric, perSecond)
+		}
+	}
+}
+
 func TestAttest(t *testing.T) {
 	bind := bench.Mount{Type: "bind", Source: "/a", Target: "/b", ReadOnly: true}
 	want := bench.Spec{

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -69,6 +70,23 @@ type Regrouping struct {
 type Series struct {
 	Metric string    `json:"metric"` // need not be one of Header.Metrics; none has two Series
 	Values []float64 `json:"values"` // finite and at least one, in the metric's unit, in order of time within each lane
+}
+
+// PerSecond is in the name of a Series that has a value for each second: after the part, before the rest of the
+// metric's name. So "load.per_second.rate" is "load.rate" second by second. A time of 0 is none: nothing ended in
+// that second.
+const PerSecond = "per_second."
+
+// SeriesOf returns of which metric a Series is, by its name, and whether it has a value for each second.
+func SeriesOf(series string) (metric string, perSecond bool) {
+	if rest, ok := strings.CutPrefix(series, PerSecond); ok {
+		return rest, true
+	}
+	part, rest, ok := strings.Cut(series, "."+PerSecond)
+	if !ok {
+		return series, false
+	}
+	return part + "." + rest, true
 }
 
 // MaxSeriesValues is the largest number of values in all Series of one sample: some

@@ -72,6 +72,13 @@ func CheckReach(w Workload, e Engine, spec Spec) error {
 	return nil
 }
 
+// A PartMeasurer is a Workload whose options say which of its parts a trial has, and so which of its metrics.
+type PartMeasurer interface {
+	// Measures reports whether trials with these options, each of which is valid, measure a metric
+	// of the workload. Where the options contradict one another, it reports true.
+	Measures(params map[string]string, metric string) bool
+}
+
 // A ParamChecker is a Workload with options that can contradict one another.
 type ParamChecker interface {
 	// CheckParams reports which options of a cell contradict one another, so that the

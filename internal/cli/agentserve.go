@@ -148,8 +148,9 @@ func (a *invocation) instancesOffered(flags []string) ([]app.Instance, error) {
 	}
 	for _, name := range chosen {
 		if !slices.Contains(app.Names(all), name) {
-			return nil, &usageError{fmt.Errorf("unknown engine %q", name), "built-in engines: " +
-				strings.Join(app.Names(app.Builtin()), ", ")}
+			return nil, &usageError{
+				fmt.Errorf("unknown engine %q", name), "built-in engines: " + strings.Join(app.Names(app.Builtin()), ", "),
+			}
 		}
 	}
 	for _, i := range all {

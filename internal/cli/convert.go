@@ -8,6 +8,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/experiment/bucketbench"
 	"github.com/tare-bench/tare/internal/experiment/pgbenchtools"
+	"github.com/tare-bench/tare/internal/experiment/yamldoc"
 )
 
 // A converter makes an experiment of another program's file.
@@ -17,54 +18,35 @@ type converter struct {
 	// recognise reports whether a file is one, valid or not, and not an experiment.
 	recognise func(data []byte) bool
 	// convert returns the experiment as YAML, and the differences in meaning.
-	convert func(file string, data []byte) ([]byte, []conversionNote, error)
+	convert func(file string, data []byte) ([]byte, []yamldoc.Note, error)
 	hint    string // how to tell such a file
-}
-
-// A conversionNote is a difference in meaning, as --json prints it.
-type conversionNote struct {
-	Line int    `json:"line,omitempty"` // of the file, from 1; 0 = about all of it
-	Text string `json:"text"`
-
-	shown string // with its line
 }
 
 // converters lists the programs of which a file can be an experiment.
 func converters() []converter {
 	return []converter{
 		{
-			"bucketbench", "a bucketbench file", bucketbench.Recognise, convertBucketbench,
+			"bucketbench", "a bucketbench file", bucketbench.Recognise, toYAML(bucketbench.Convert),
 			"a bucketbench file has the keys drivers and commands; tare runs its own experiments as they are",
 		},
 		{
-			"pgbench-tools", "the config of pgbench-tools", pgbenchtools.Recognise, convertPgbenchTools,
+			"pgbench-tools", "the config of pgbench-tools", pgbenchtools.Recognise, toYAML(pgbenchtools.Convert),
 			"such a file sets SCALES and SETCLIENTS; tare runs its own experiments as they are",
 		},
 	}
 }
 
-func convertBucketbench(file string, data []byte) ([]byte, []conversionNote, error) {
-	e, found, err := bucketbench.Convert(file, data)
-	if err != nil {
-		return nil, nil, err
+// toYAML has what a file is converted to written as YAML.
+func toYAML[E interface{ YAML() []byte }](
+	convert func(file string, data []byte) (E, []yamldoc.Note, error),
+) func(file string, data []byte) ([]byte, []yamldoc.Note, error) {
+	return func(file string, data []byte) ([]byte, []yamldoc.Note, error) {
+		e, notes, err := convert(file, data)
+		if err != nil {
+			return nil, nil, err
+		}
+		return e.YAML(), notes, nil
 	}
-	notes := []conversionNote{}
-	for _, n := range found {
-		notes = append(notes, conversionNote{n.Line, n.Text, n.String()})
-	}
-	return e.YAML(), notes, nil
-}
-
-func convertPgbenchTools(file string, data []byte) ([]byte, []conversionNote, error) {
-	e, found, err := pgbenchtools.Convert(file, data)
-	if err != nil {
-		return nil, nil, err
-	}
-	notes := []conversionNote{}
-	for _, n := range found {
-		notes = append(notes, conversionNote{n.Line, n.Text, n.String()})
-	}
-	return e.YAML(), notes, nil
 }
 
 // source reads an experiment, or converts another program's file to one.
@@ -84,7 +66,7 @@ func (a *invocation) source(name string) (file string, data []byte, err error) {
 }
 
 // convert makes an experiment of a file, and tells the differences in meaning.
-func (a *invocation) convert(c converter, file string, data []byte) ([]byte, []conversionNote, error) {
+func (a *invocation) convert(c converter, file string, data []byte) ([]byte, []yamldoc.Note, error) {
 	yaml, notes, err := c.convert(file, data)
 	switch {
 	case err != nil && !c.recognise(data):
@@ -94,7 +76,7 @@ func (a *invocation) convert(c converter, file string, data []byte) ([]byte, []c
 	}
 	a.notice("%s is %s; differences in meaning:", file, c.what)
 	for _, n := range notes {
-		a.notice("  %s", n.shown)
+		a.notice("  %s", n)
 	}
 	return yaml, notes, nil
 }
@@ -111,8 +93,8 @@ func (a *invocation) recognises(c converter, name string) bool {
 
 // converted is a converted file as --json prints it.
 type converted struct {
-	Experiment string           `json:"experiment"` // YAML
-	Notes      []conversionNote `json:"notes"`      // differences in meaning
+	Experiment string         `json:"experiment"` // YAML
+	Notes      []yamldoc.Note `json:"notes"`      // differences in meaning
 }
 
 // importExperiment writes the experiment that does the work of a file. It stores nothing.
@@ -126,7 +108,7 @@ func (a *invocation) importExperiment(c converter, name, output string) error {
 		return err
 	}
 	if a.global.JSON {
-		err = a.printJSON(converted{string(yaml), notes})
+		err = a.printJSON(converted{string(yaml), append([]yamldoc.Note{}, notes...)})
 	}
 	if err != nil || a.global.JSON && output == "-" {
 		return err

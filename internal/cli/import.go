@@ -72,7 +72,10 @@ names them and stores everything else: the trials of these lines count as failed
 			case err != nil:
 				return err
 			case how.convert != nil:
-				return errors.Join(atMostOne("a file")(cmd, args), a.importExperiment(*how.convert, args[0], output))
+				if err := atMostOne("a file")(cmd, args); err != nil {
+					return err
+				}
+				return a.importExperiment(*how.convert, args[0], output)
 			case cmd.Flags().Changed("output"):
 				return &usageError{
 					errors.New("--output works only where a file becomes an experiment"),

@@ -43,12 +43,16 @@ func (a *invocation) agentMeasureCommand() *cobra.Command {
 
 // checkOn refuses flags that do not go with --on.
 func checkOn(o planOptions, keep runOptions) error {
-	for flag, set := range map[string]bool{"--remote": o.remote != "", "--output": keep.output != ""} {
-		if set {
-			return &usageError{
-				fmt.Errorf("--on and %s cannot be combined", flag),
-				"--on measures on the other machines; 'tare export' writes the records of their runs",
-			}
+	for _, x := range []struct {
+		flag string
+		set  bool
+		hint string
+	}{
+		{"--remote", o.remote != "", "--on measures on the other machines themselves"},
+		{"--output", keep.output != "", "'tare export' writes the records of the hosts' runs"},
+	} {
+		if x.set {
+			return &usageError{fmt.Errorf("--on and %s cannot be combined", x.flag), x.hint}
 		}
 	}
 	return app.CheckHosts(keep.on)

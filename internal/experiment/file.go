@@ -68,7 +68,8 @@ func fileKeys() []key[file] {
 		settingsKey("spec", "Settings of every container.", "spec: {memory: 64MiB, network: host}", plainKeys(specKeys())),
 		settingsOf(paramsKey()),
 		fieldOf("primary", "The metrics that decide when the run is precise enough. Fewer metrics need fewer blocks. "+
-			"Default: those of the workload.", "primary: [total]", listOf(located(text())),
+			"Of a workload with parts, only those of parts that some cell has. Default: those of the workload.",
+			"primary: [total]", listOf(located(text())),
 			func(f *f) *[]placed[string] { return &f.primary }),
 		fieldOf("blocks", "Number of blocks: a range `MIN..MAX`, or `N` whatever the precision. The run ends earlier if "+
 			"`budget` is used up. tare raises `MIN` if so few blocks could not settle all comparisons. Default: `10..500`.",

@@ -57,6 +57,7 @@ func (e *Experiment) Plan(known Known, seed uint64) (bench.Plan, error) {
 	plan := p.header(seed)
 	plan.Factors = p.planFactors()
 	plan.Cells = p.cells()
+	plan.Restrict = p.primary(plan)
 	plan.LeftOut = slices.DeleteFunc(p.leftOut, func(name string) bool {
 		return slices.ContainsFunc(plan.Cells, func(c bench.Cell) bool { return c.Engine == name })
 	})
@@ -127,6 +128,42 @@ func (f *file) margin(metric string, plan bench.Plan) bench.Margin {
 		m.Precision = said.value
 	}
 	return m
+}
+
+// primary are the metrics that decide: those that are named, as far as some cell measures them. Where none of them
+// is left, it is what the workload has for the parts that cells do measure.
+func (p *planner) primary(plan bench.Plan) []string {
+	w, ok := p.workload.(bench.PartMeasurer)
+	if !ok {
+		return plan.Restrict
+	}
+	measured := func(metric string) bool {
+		return slices.ContainsFunc(plan.Cells, func(c bench.Cell) bool { return w.Measures(c.Params, metric) })
+	}
+	var named, own []string
+	left := 0 // metrics of the workload's own that no cell measures
+	for _, m := range p.file.primary {
+		switch {
+		case measured(m.value):
+			named = append(named, m.value)
+		case m.at.Flag != "":
+			p.Fail(m.at, "no cell measures metric "+yamldoc.Quote(m.value), "leave it out, or set the options so that its "+
+				"part runs: 'tare params "+p.workload.Name()+"'")
+		}
+	}
+	for _, m := range p.workload.Metrics() {
+		switch {
+		case m.Role != bench.Primary:
+		case measured(m.Name):
+			own = append(own, m.Name)
+		default:
+			left++
+		}
+	}
+	if len(named) > 0 || left == 0 {
+		return named
+	}
+	return own
 }
 
 // findWorkload also checks the metrics that are named.

@@ -165,6 +165,28 @@ func TestStdin(t *testing.T) {
 	}
 }
 
+// A file that is read as a whole is not cut where only its beginning would be looked at.
+func TestWhole(t *testing.T) {
+	const size = 200_000
+	text, name := strings.Repeat("x", size), filepath.Join(t.TempDir(), "results.json")
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{name, foreign.Stdin} {
+		in, err := foreign.Open([]string{name}, strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := in.Files[0].Whole(); err != nil || len(got) != size {
+			t.Errorf("%s: %d bytes, want %d; error %v", name, len(got), size, err)
+		}
+	}
+	large := foreign.NewFile("large", strings.Repeat("x", foreign.MaxWhole+1))
+	if _, err := large.Whole(); err == nil || !strings.Contains(err.Error(), "more than 16 MiB") {
+		t.Errorf("a file that is too large: %v", err)
+	}
+}
+
 // Tables of CSV and of Markdown have the same rows.
 func TestRows(t *testing.T) {
 	for name, text := range map[string]string{

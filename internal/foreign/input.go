@@ -194,7 +194,12 @@ const MaxWhole = 16 << 20
 
 // Whole returns all bytes of a file. A file of more than MaxWhole is refused.
 func (f *File) Whole() ([]byte, error) {
-	b, err := f.Begins(MaxWhole + 1)
+	r, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }() // it was only read
+	b, err := io.ReadAll(io.LimitReader(r, MaxWhole+1))
 	if err == nil && len(b) > MaxWhole {
 		return nil, Errorf(f.Name, 0, "give the file of results alone", "the file has more than %d MiB", MaxWhole>>20)
 	}

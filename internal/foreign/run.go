@@ -217,8 +217,7 @@ func (s *Set) warnings() []bench.Warning {
 		Text: s.Program + " measured one thing after the other, not interleaved: what changed on the machine " +
 			"meanwhile cannot be told from what is compared",
 		Hint: "to compare, measure with 'tare run " + s.Workload + "'; 'tare compare' shows by how much imported runs " +
-			"differ, " +
-			"without a verdict unless there are several of each",
+			"differ, without a verdict unless there are several of each",
 	}}
 	for _, n := range s.Notes {
 		all = append(all, bench.Warning{Code: n.Code, Text: n.Text, Hint: n.Hint})

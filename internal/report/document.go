@@ -32,7 +32,7 @@ const (
 type Document struct {
 	Report  int      `json:"report"`  // Version
 	Kind    Kind     `json:"kind"`    // what it is about
-	Unit    string   `json:"unit"`    // what is one value: "trial" or, in a comparison, "run"
+	Unit    string   `json:"unit"`    // what is one value: "trial" or, in a comparison, an analysis.Unit
 	Runs    []Run    `json:"runs"`    // one, or those that are compared
 	Groups  []Group  `json:"groups"`  // of a comparison; null for one run
 	Metrics []Metric `json:"metrics"` // primary ones first

@@ -22,8 +22,8 @@ type Plan struct {
 	Budget    float64           `json:"budget_seconds"` // 0 = no limit
 	Params    map[string]string `json:"params"`         // options of the workload that every cell has alike
 	// Command plans the same, for a shell. It is empty where a command line cannot say it: for engines with
-	// options of their own, for names that a shell would not take as they are, and for what another program
-	// has measured.
+	// options of their own, for names that a shell would not take as they are, for baselines with several names,
+	// and for what another program has measured.
 	Command string `json:"command"`
 }
 
@@ -49,8 +49,37 @@ func commonParams(cells []bench.Cell) map[string]string {
 	return common
 }
 
-// word is what a shell takes as it is, and what no flag is.
-var word = regexp.MustCompile(`^[A-Za-z0-9_./:@%+][A-Za-z0-9_./:@%+-]*$`)
+// word is what a shell takes as it is, and what no flag is. phrase is such a text with blanks, for quotes.
+var (
+	word   = regexp.MustCompile(`^[A-Za-z0-9_./:@%+][A-Za-z0-9_./:@%+=,-]*$`)
+	phrase = regexp.MustCompile(`^[A-Za-z0-9_./:@%+][A-Za-z0-9_./:@%+=, -]*$`)
+)
+
+// A commandLine is a command while it is put together. It is bad if a shell, or tare, would take a part of it for
+// something else.
+type commandLine struct {
+	parts []string
+	bad   bool
+}
+
+// add adds a flag with its value, in quotes if it needs them.
+func (c *commandLine) add(flag, value string) {
+	switch {
+	case word.MatchString(value):
+	case phrase.MatchString(value):
+		value = "'" + value + "'"
+	default:
+		c.bad = true
+	}
+	c.parts = append(c.parts, flag+value)
+}
+
+// names says that some texts are in the command, each as one item of a list or before an equals sign.
+func (c *commandLine) names(all ...string) {
+	c.bad = c.bad || slices.ContainsFunc(all, func(s string) bool {
+		return !phrase.MatchString(s) || strings.Contains(s, ",")
+	})
+}
 
 // command is the Command of a plan.
 func (p *Plan) command(h *bench.Header) string {
@@ -58,48 +87,54 @@ func (p *Plan) command(h *bench.Header) string {
 	if slices.ContainsFunc(h.Engines, hasOptions) || len(h.Plan.Plants) > 0 || h.MeasuredBy != "" {
 		return ""
 	}
-	words := append([]string{h.Plan.Name}, h.Plan.Restrict...)
-	for _, m := range h.Plan.Margins {
-		words = append(words, m.Metric)
-	}
-	parts := []string{"tare run " + h.Plan.Name}
+	var c commandLine
+	c.add("tare run ", h.Plan.Name)
 	for _, f := range p.Factors {
-		words = append(append(words, f.Name), f.Levels...)
-		flag := "--factor " + f.Name + "="
+		c.names(append([]string{f.Name}, f.Levels...)...)
 		if f.Name == "engine" {
-			flag = "--engine "
+			c.add("--engine ", strings.Join(f.Levels, ","))
+		} else {
+			c.add("--factor ", f.Name+"="+strings.Join(f.Levels, ","))
 		}
-		parts = append(parts, flag+strings.Join(f.Levels, ","))
 	}
-	if name := chosenBaseline(h.Plan.Cells); name != "" {
-		words, parts = append(words, name), append(parts, "--baseline "+name)
-	}
+	c.baseline(h.Plan.Cells)
 	for _, name := range slices.Sorted(maps.Keys(p.Params)) {
 		isFactor := slices.ContainsFunc(p.Factors, func(f bench.Factor) bool { return f.Name == name })
 		if value := p.Params[name]; value != "" && !isFactor {
-			words = append(words, name, value)
-			parts = append(parts, "--param "+name+"="+value)
+			c.add("--param ", name+"="+value)
 		}
 	}
-	if slices.ContainsFunc(words, func(w string) bool { return !word.MatchString(w) }) {
+	metrics := slices.Clone(h.Plan.Restrict)
+	for _, m := range h.Plan.Margins {
+		metrics = append(metrics, m.Metric)
+	}
+	if c.bad || slices.ContainsFunc(metrics, func(name string) bool { return !word.MatchString(name) }) {
 		return ""
 	}
-	return strings.Join(append(parts, limitFlags(&h.Plan)...), " ")
+	return strings.Join(append(c.parts, limitFlags(&h.Plan)...), " ")
 }
 
-// chosenBaseline is the baseline that a plan would not have by itself; empty if it can be the default: the
-// first plain process or, without one, the first cell.
-func chosenBaseline(cells []bench.Cell) string {
-	const plain = "native"
-	at := slices.IndexFunc(cells, func(c bench.Cell) bool { return c.Baseline })
-	usual := max(slices.IndexFunc(cells, func(c bench.Cell) bool { return c.Engine == plain }), 0)
-	if at < 0 || at == usual {
-		return ""
+// baseline names the baseline, even if it is the one that a plan has by itself: the experiment's file may name
+// another one. There is none if nothing is compared, and no flag can say that each condition has its own.
+func (c *commandLine) baseline(cells []bench.Cell) {
+	name, compared := "", false
+	for _, one := range cells {
+		switch {
+		case !one.Baseline:
+			compared = compared || !one.Control
+		case name != "" && one.Name != name:
+			c.bad = true
+		default:
+			name = one.Name
+		}
 	}
-	return cells[at].Name
+	if compared && name != "" {
+		c.add("--baseline ", name)
+	}
 }
 
-// limitFlags say how long, how precisely and in which order a plan measures.
+// limitFlags say how long, how precisely and in which order a plan measures. They say it even if it is what a plan
+// has by itself: what the experiment's file says is not known here.
 func limitFlags(p *bench.Plan) []string {
 	or := func(text string, there bool) string {
 		if !there {
@@ -132,8 +167,13 @@ func limitFlags(p *bench.Plan) []string {
 	if p.Syscalls {
 		flags = append(flags, "--syscalls")
 	}
-	if p.Slice > 0 {
-		flags = append(flags, "--interleave "+p.Slice.String())
+	flags = append(flags, "--interleave "+or(p.Slice.String(), p.Slice > 0), "--warmup "+strconv.Itoa(p.Warmup),
+		"--washout "+or(p.Washout.String(), p.Washout > 0))
+	if p.TrialTime > 0 {
+		flags = append(flags, "--trial-timeout "+p.TrialTime.String())
+	}
+	if p.OpTime > 0 {
+		flags = append(flags, "--operation-timeout "+p.OpTime.String())
 	}
 	return append(flags, "--seed "+strconv.FormatUint(p.Seed, 10))
 }

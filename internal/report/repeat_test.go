@@ -30,10 +30,16 @@ func TestCommand(t *testing.T) {
 	plain := func(h *bench.Header) {
 		h.Plan.Budget, h.Plan.Precision, h.Plan.Slice = 90*time.Second, 0.07, 20*time.Millisecond
 		h.Plan.Margins = []bench.Margin{{Metric: "total", Smallest: 0.1, Precision: 0.05}}
+		h.Plan.Warmup, h.Plan.Washout = 2, 50*time.Millisecond
+		h.Plan.TrialTime, h.Plan.OpTime = 90*time.Second, 20*time.Second
 		for i := range h.Plan.Cells {
-			h.Plan.Cells[i].Params = map[string]string{"tool": "", "time": "2s", "engine": "x"}
+			h.Plan.Cells[i].Params = map[string]string{"tool": "", "parts": "a,b", "engine": "x"}
 		}
 		h.Plan.Cells[1].Params["size"] = "1MiB" // not of every cell
+	}
+	bare := func(baseline string) string {
+		return "tare run lifecycle --engine native,floor,crun --baseline " + baseline + " --blocks 8..8 --budget off " +
+			"--precision off --interleave off --warmup 0 --washout off --trial-timeout 1m0s --operation-timeout 30s --seed 3"
 	}
 	for _, c := range []struct {
 		name   string
@@ -41,23 +47,36 @@ func TestCommand(t *testing.T) {
 		want   string
 	}{
 		{
-			"all of it", plain, "tare run lifecycle --engine native,floor,crun --param time=2s --blocks 8..8 --budget 1m30s " +
-				"--precision 7% --smallest total=10% --precision total=5% --interleave 20ms --seed 3",
+			"all of it", plain, "tare run lifecycle --engine native,floor,crun --baseline native --param parts=a,b " +
+				"--blocks 8..8 --budget 1m30s --precision 7% --smallest total=10% --precision total=5% --interleave 20ms " +
+				"--warmup 2 --washout 50ms --trial-timeout 1m30s --operation-timeout 20s --seed 3",
 		},
-		{"blocks alone", func(*bench.Header) {}, "tare run lifecycle --engine native,floor,crun --blocks 8..8 --budget off --precision off --seed 3"},
+		{"blocks alone", func(*bench.Header) {}, bare("native")},
 		{"name for a shell", func(h *bench.Header) { h.Plan.Name = "x;reboot" }, ""},
 		{"name like a flag", func(h *bench.Header) { h.Plan.Name = "--store=x" }, ""},
-		{"level with a space", func(h *bench.Header) { h.Plan.Factors[0].Levels[1] = "a b" }, ""},
+		{"level with a space", func(h *bench.Header) {
+			h.Plan.Factors[0].Levels[1] = "a b"
+		}, strings.Replace(bare("native"), "native,floor,crun", "'native,a b,crun'", 1)},
+		{"level with a quote", func(h *bench.Header) { h.Plan.Factors[0].Levels[1] = "a'b" }, ""},
 		{"level of two", func(h *bench.Header) { h.Plan.Factors[0].Levels[1] = "a,b" }, ""},
+		{"option for a shell", func(h *bench.Header) {
+			for i := range h.Plan.Cells {
+				h.Plan.Cells[i].Params = map[string]string{"script": "$(x)"}
+			}
+		}, ""},
 		{"name of a metric", func(h *bench.Header) { h.Metrics[0].Name, h.Plan.Restrict = "$(x)", []string{"$(x)"} }, ""},
 		{"engine with options", func(h *bench.Header) { h.Engines[0].Options = map[string]string{"binary": "./runc"} }, ""},
-		{"another baseline", func(h *bench.Header) { h.Plan.Cells[0].Baseline, h.Plan.Cells[2].Baseline = false, true }, "tare run " +
-			"lifecycle --engine native,floor,crun --baseline crun --blocks 8..8 --budget off --precision off --seed 3"},
-		{"baseline for a shell", func(h *bench.Header) {
-			h.Plan.Cells[0].Baseline, h.Plan.Cells[2].Baseline, h.Plan.Cells[2].Name = false, true, "$(x)"
+		{"another baseline", func(h *bench.Header) {
+			h.Plan.Cells[0].Baseline, h.Plan.Cells[2].Baseline = false, true
+		}, bare("crun")},
+		{"baseline of two words", func(h *bench.Header) { h.Plan.Cells[0].Name = "docker cpus=2" }, bare("'docker cpus=2'")},
+		{"baseline for a shell", func(h *bench.Header) { h.Plan.Cells[0].Name = "$(x)" }, ""},
+		{"a baseline for each condition", func(h *bench.Header) {
+			h.Plan.Cells[2].Baseline, h.Plan.Cells[2].Condition = true, "size=64"
 		}, ""},
-		{"without control", func(h *bench.Header) { h.Plan.Cells[3].Control, h.Plan.Syscalls = false, true }, "tare run lifecycle " +
-			"--engine native,floor,crun --blocks 8..8 --budget off --precision off --no-control --syscalls --seed 3"},
+		{"without control", func(h *bench.Header) {
+			h.Plan.Cells[3].Control, h.Plan.Syscalls = false, true
+		}, strings.Replace(bare("native"), " --interleave", " --no-control --syscalls --interleave", 1)},
 		{"of another program", func(h *bench.Header) { h.MeasuredBy = "pgbench" }, ""},
 		{"planted", func(h *bench.Header) { h.Plan.Plants = []bench.Plant{{Cell: 1, Delay: time.Second}} }, ""},
 	} {

@@ -85,12 +85,13 @@ type Interval struct {
 	High     *float64 `json:"high"`
 }
 
-// A Curve is the single operations of trials one after the other, under one condition.
+// A Curve is the single operations of trials one after the other, or their seconds, under one condition.
 type Curve struct {
-	Metric    string      `json:"metric"`
+	Metric    string      `json:"metric"` // name of the series
 	Title     string      `json:"title"`
-	Unit      string      `json:"unit"`      // empty where it is not known
-	Condition string      `json:"condition"` // empty where there is none
+	Unit      string      `json:"unit"`       // empty where it is not known
+	PerSecond bool        `json:"per_second"` // positions are seconds
+	Condition string      `json:"condition"`  // empty where there is none
 	Cells     []CurveCell `json:"cells"`
 }
 
@@ -98,7 +99,7 @@ type Curve struct {
 type CurveCell struct {
 	Cell   string  `json:"cell"`
 	Trials int     `json:"trials"`
-	At     []int   `json:"at"`     // positions of the operations, from 1
+	At     []int   `json:"at"`     // positions of the operations or seconds, from 1
 	Median Numbers `json:"median"` // over the trials, parallel to at
 	Low    Numbers `json:"low"`    // the quartiles over the trials
 	High   Numbers `json:"high"`
@@ -131,8 +132,9 @@ func newSpectra(r *analysis.Result) []Spectrum {
 func newCurves(r *analysis.Result) []Curve {
 	all := []Curve{}
 	for _, c := range r.Curves {
-		m := metricNamed(r.Header, c.Metric)
-		out := Curve{Metric: c.Metric, Title: m.Title, Unit: m.Unit, Condition: c.Condition}
+		name, perSecond := bench.SeriesOf(c.Metric)
+		m := metricNamed(r.Header, name)
+		out := Curve{Metric: c.Metric, Title: m.Title, Unit: m.Unit, PerSecond: perSecond, Condition: c.Condition}
 		for _, one := range c.Cells {
 			out.Cells = append(out.Cells, CurveCell{
 				Cell: r.Header.Plan.Cells[one.Cell].Name, Trials: one.Trials, At: one.At,

@@ -145,8 +145,8 @@ func (m *member) getOn() {
 	}
 }
 
-// together runs the trials of a block whose cells take turns, and returns their samples in the order
-// of the trials. The error, if any, says why the run cannot continue.
+// together runs the trials of a block whose cells take turns, and returns the samples of those that have begun,
+// in the order of the trials. The error, if any, says why the run cannot continue.
 func (r *runner) together(ctx context.Context, trials []bench.Trial) ([]bench.Sample, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -173,16 +173,17 @@ func (r *runner) together(ctx context.Context, trials []bench.Trial) ([]bench.Sa
 			r.getOn(m)
 		}
 	}
-	samples, err := make([]bench.Sample, len(trials)), error(nil)
-	for i, m := range members {
+	return r.samplesOf(ctx, members)
+}
+
+// samplesOf returns the samples of members that have ended or were left behind. Those that could not be given turns
+// run whole first.
+func (r *runner) samplesOf(ctx context.Context, members []*member) (samples []bench.Sample, err error) {
+	for _, m := range members {
 		if m.stuck.Load() {
 			err = &fatalError{fmt.Errorf("the trial %w", errStuck)}
-			samples[i] = bench.Sample{
-				Trial: m.trial, Began: r.Now().UTC(), Outcome: bench.TimedOut, Reason: bench.Reason(err.Error()),
-			}
 			continue
 		}
-		samples[i] = m.sample
 		r.usage.cpu, r.usage.wall = r.usage.cpu+m.usage.cpu, r.usage.wall+m.usage.wall
 		if own := r.turns[m.trial.Cell]; own != nil {
 			own.trial = nil
@@ -191,9 +192,18 @@ func (r *runner) together(ctx context.Context, trials []bench.Trial) ([]bench.Sa
 			err = m.err
 		}
 	}
-	for i, m := range members {
-		if err == nil && !m.stuck.Load() && m.refused != nil && ctx.Err() == nil {
-			samples[i], err = r.again(ctx, m)
+	for _, m := range members {
+		switch {
+		case m.stuck.Load(): // its own sample may still be written
+			samples = append(samples, bench.Sample{
+				Trial: m.trial, Began: r.Now().UTC(), Outcome: bench.TimedOut, Reason: bench.Reason(err.Error()),
+			})
+		case err == nil && m.refused != nil && ctx.Err() == nil:
+			var s bench.Sample
+			s, err = r.again(ctx, m)
+			samples = append(samples, s)
+		case m.begin == nil: // otherwise it has not begun
+			samples = append(samples, m.sample)
 		}
 	}
 	return samples, err

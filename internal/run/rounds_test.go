@@ -193,6 +193,33 @@ func TestTurnsRefused(t *testing.T) {
 	})
 }
 
+// A run that is interrupted while a container cannot be given turns keeps the sample of each trial that has begun,
+// and has none of the others.
+func TestTurnsRefusedAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		begun := 0
+		b := newHarness(t, bench.Plan{MaxBlocks: 3, Slice: slice}, func(ctx context.Context, task bench.Task, _ bench.Meter) error {
+			if begun++; begun == 3 { // the first one of the second block
+				cancel()
+				return fmt.Errorf("its processes are hidden: %w", bench.ErrNoTurns)
+			}
+			_, err := task.Turns.Wait(ctx, true)
+			return err
+		}, "a", "b")
+		_, _ = run.Run(ctx, b.options) // it was interrupted
+		if begun != 3 || len(b.writer.samples) != 3 {
+			t.Errorf("%d samples of %d trials that began, want 3 of 3", len(b.writer.samples), begun)
+		}
+		for i, s := range b.writer.samples {
+			if s.Trial.Seq != i || (s.Outcome == bench.OK) != (i < 2) {
+				t.Errorf("sample %d is of trial %d: %s %s", i, s.Trial.Seq, s.Outcome, s.Reason)
+			}
+		}
+	})
+}
+
 // A limit that works in periods is found at the first turn, and the samples of its cell say so, also after the
 // run was resumed.
 func TestTurnsLimited(t *testing.T) {

@@ -2,31 +2,15 @@
 // engines that is no longer worked on, and makes tare experiments of them.
 //
 // The meaning of keys and commands comes from what bucketbench's drivers do, not
-// from its documentation. A Note names each difference in meaning.
+// from its documentation. A note names each difference in meaning.
 package bucketbench
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/tare-bench/tare/internal/experiment/yamldoc"
 )
-
-// A Note is a difference in meaning between an experiment and the file that it was
-// made from.
-type Note struct {
-	Line int    `json:"line,omitempty"` // of that file, from 1; 0 = about all of it
-	Text string `json:"text"`           // one or more sentences, on one line
-}
-
-// String is the note with its line, if it has one.
-func (n Note) String() string {
-	if n.Line == 0 {
-		return n.Text
-	}
-	return fmt.Sprintf("line %d: %s", n.Line, n.Text)
-}
 
 // Recognise reports whether data is a bucketbench file, valid or not, and not an
 // experiment. It looks only at the keys at the top.
@@ -43,7 +27,7 @@ func Recognise(data []byte) bool {
 // errors and for the comment in the experiment. The notes are in the order of
 // the file. The error is a *yamldoc.Error with everything that is wrong: what
 // is no such file, and what could not have run with bucketbench either.
-func Convert(name string, data []byte) (Experiment, []Note, error) {
+func Convert(name string, data []byte) (Experiment, []yamldoc.Note, error) {
 	root, src, err := yamldoc.Read(name, data, hints())
 	if err != nil {
 		return Experiment{}, nil, err
@@ -58,7 +42,7 @@ func Convert(name string, data []byte) (Experiment, []Note, error) {
 	if err := r.Err(); err != nil {
 		return Experiment{}, nil, err
 	}
-	slices.SortStableFunc(c.notes, func(a, b Note) int { return cmp.Compare(a.Line, b.Line) })
+	slices.SortStableFunc(c.notes, func(a, b yamldoc.Note) int { return cmp.Compare(a.Line, b.Line) })
 	e.Source, e.Notes = name, c.notes
 	return e, c.notes, nil
 }

@@ -40,7 +40,7 @@ func TestConvert(t *testing.T) {
 }
 
 // checkNotes wants each note to be about a line that there is, in order.
-func checkNotes(t *testing.T, data []byte, notes []bucketbench.Note) {
+func checkNotes(t *testing.T, data []byte, notes []yamldoc.Note) {
 	t.Helper()
 	last := 0
 	for _, n := range notes {

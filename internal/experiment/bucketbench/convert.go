@@ -15,14 +15,14 @@ type converter struct {
 	*reader
 	file  file
 	used  []driverType // of file.drivers, in their order
-	notes []Note
+	notes []yamldoc.Note
 }
 
 // note adds a difference, unless it has been noted before.
 func (c *converter) note(at yamldoc.Place, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	if !slices.ContainsFunc(c.notes, func(n Note) bool { return n.Text == text }) {
-		c.notes = append(c.notes, Note{at.Line, text})
+	if !slices.ContainsFunc(c.notes, func(n yamldoc.Note) bool { return n.Text == text }) {
+		c.notes = append(c.notes, yamldoc.Note{Line: at.Line, Text: text})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/tare-bench/tare/internal/experiment/yamldoc"
@@ -26,13 +27,13 @@ const (
 type converter struct {
 	file     string
 	values   map[string]variable
-	notes    []Note
+	notes    []yamldoc.Note
 	problems []yamldoc.Problem
 }
 
 // note adds a difference about a line; 0 = about the file.
 func (c *converter) note(line int, format string, args ...any) {
-	c.notes = append(c.notes, Note{line, fmt.Sprintf(format, args...)})
+	c.notes = append(c.notes, yamldoc.Note{Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
 // fail says what is wrong with a variable.
@@ -187,11 +188,17 @@ func (c *converter) runtime() time.Duration {
 
 // reset is the command that runs before each test.
 func (c *converter) reset() []string {
-	argv := strings.Fields(c.text("TESTRESET", ""))
+	text := c.text("TESTRESET", "")
+	argv := strings.Fields(text)
 	if len(argv) == 0 {
 		return nil
 	}
-	if !path.IsAbs(argv[0]) {
+	isHidden := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) && r != '\t' }
+	switch {
+	case strings.ContainsFunc(text, isHidden):
+		c.fail("TESTRESET", "rename the program, or write a script that calls it",
+			"TESTRESET is %s, which has a character that cannot be shown", yamldoc.Quote(text))
+	case !path.IsAbs(argv[0]):
 		c.fail("TESTRESET", "write its whole path", "TESTRESET is %s, which is not an absolute path", yamldoc.Quote(argv[0]))
 	}
 	c.note(c.values["TESTRESET"].line, "pgbench-tools gave TESTRESET the number of the server's version as an argument, "+

@@ -1,48 +1,39 @@
 // Package pgbenchtools reads the config of pgbench-tools, which is pgbent since 2025, and makes a
 // tare experiment of it. The config is a file of shell variables; nothing in it is executed.
 //
-// What the variables mean comes from what its scripts runset and benchwarmer do with them. A Note
+// What the variables mean comes from what its scripts runset and benchwarmer do with them. A note
 // names each difference in meaning.
 package pgbenchtools
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/experiment/yamldoc"
 )
 
-// A Note is a difference in meaning between an experiment and the file that it was made from.
-type Note struct {
-	Line int    `json:"line,omitempty"` // of that file, from 1; 0 = about all of it
-	Text string `json:"text"`           // one or more sentences, on one line
-}
-
-// String is the note with its line, if it has one.
-func (n Note) String() string {
-	if n.Line == 0 {
-		return n.Text
-	}
-	return fmt.Sprintf("line %d: %s", n.Line, n.Text)
-}
-
 // Recognise reports whether data is a config of pgbench-tools, valid or not.
 func Recognise(data []byte) bool {
 	seen := map[string]bool{}
 	for line := range strings.Lines(string(data)) {
-		if name, _, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+		if name, _, ok := assignment(line); ok {
 			seen[name] = true
 		}
 	}
 	return seen["SCALES"] && seen["SETCLIENTS"]
 }
 
+// assignment reads a line that sets a variable.
+func assignment(line string) (name, value string, ok bool) {
+	name, value, ok = strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "=")
+	return name, value, ok && isName(name)
+}
+
 // Convert reads a config, and returns the experiment that does the same work. name is the file's,
 // for errors and for the comment in the experiment. The error is a *yamldoc.Error with everything
 // that tare cannot do.
-func Convert(name string, data []byte) (Experiment, []Note, error) {
+func Convert(name string, data []byte) (Experiment, []yamldoc.Note, error) {
 	c := converter{file: name, values: map[string]variable{}}
 	c.read(string(data))
 	e := c.experiment()
@@ -52,7 +43,7 @@ func Convert(name string, data []byte) (Experiment, []Note, error) {
 		shown := min(len(c.problems), most)
 		return Experiment{}, nil, &yamldoc.Error{Problems: c.problems[:shown], More: len(c.problems) - shown}
 	}
-	slices.SortStableFunc(c.notes, func(a, b Note) int { return cmp.Compare(a.Line, b.Line) })
+	slices.SortStableFunc(c.notes, func(a, b yamldoc.Note) int { return cmp.Compare(a.Line, b.Line) })
 	e.Source, e.Notes = name, c.notes
 	return e, c.notes, nil
 }
@@ -73,13 +64,11 @@ func (c *converter) read(text string) {
 	n := 0
 	for line := range strings.Lines(text) {
 		n++
-		line = strings.TrimRight(line, "\r\n")
-		set := strings.TrimPrefix(strings.TrimSpace(line), "export ")
-		name, value, ok := strings.Cut(set, "=")
-		if !ok || !isName(name) {
+		name, value, ok := assignment(line)
+		if !ok {
 			continue
 		}
-		v := variable{line: n, source: line}
+		v := variable{line: n, source: strings.TrimRight(line, "\r\n")}
 		v.value, v.computed = unquote(value)
 		c.values[name] = v
 	}

@@ -71,6 +71,8 @@ func TestMistakes(t *testing.T) {
 		grid + "RUNTIME=\"\"\nTOTTRANS=1000\n":  {"c:3:1: the length of a test is a number of transactions, TOTTRANS; "},
 		grid + "RUNTIME=0\nSETTIMES=x\n":        {"c:3:1: RUNTIME is \"0\"; it must be", "c:4:1: SETTIMES is \"x\"; it must be"},
 		grid + "TESTRESET=./drop\n":             {`c:3:1: TESTRESET is "./drop", which is not an absolute path`},
+		grid + "TESTRESET='/opt/re\x01set a'\n": {`c:3:1: TESTRESET is "/opt/re\x01set a", which has a character that cannot be shown`},
+		grid + "TESTRESET=/opt/\xff\n":          {`c:3:1: TESTRESET is "/opt/\xff", which has a character that cannot be shown`},
 		"SCALES=\"1 none\"\nSETCLIENTS=\"\"\n":  {`c:1:1: SCALES has "none"; each must be a whole number from 1 to 10000`},
 		"  SCALES=\"\"\nSETCLIENTS=\"1\"\n":     {"c:1:3: SCALES is empty"},
 		"SCALES=\"\"\nSETCLIENTS=\"\"\n":        {"c:1:1: SCALES is empty", "c:2:1: SETCLIENTS is empty"},
@@ -99,7 +101,7 @@ func TestMistakes(t *testing.T) {
 
 func TestRecognise(t *testing.T) {
 	for text, want := range map[string]bool{
-		"SCALES=1\nSETCLIENTS=2\n": true, "SCALES=1\n": false, "workload: cpu\n": false, "": false,
+		"SCALES=1\nSETCLIENTS=2\n": true, "export SCALES=1\n  SETCLIENTS=2\n": true, "SCALES=1\n": false, "workload: cpu\n": false, "": false,
 		"#SCALES=1\n#SETCLIENTS=2\n": false, "drivers: []\ncommands: []\n": false,
 	} {
 		if got := pgbenchtools.Recognise([]byte(text)); got != want {

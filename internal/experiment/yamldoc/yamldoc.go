@@ -3,7 +3,7 @@
 //
 // It reads the part of YAML that files written by hand need: mappings, lists
 // and words. Files are bounded in size and depth, and there are no aliases: a
-// small file costs little, whatever is in it.
+// small file costs little, whatever is in it. A Writer writes such a file.
 package yamldoc
 
 // MaxBytes is the largest file that Read takes: far more than any file

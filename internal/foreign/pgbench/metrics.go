@@ -99,6 +99,9 @@ func metric(name, title, unit string, better bench.Direction, role bench.Role, d
 	return bench.Metric{Name: part + name, Title: title, Unit: unit, Better: better, Role: role, Scale: scale, Doc: doc}
 }
 
+// PerSecond is the name of the series that has a value of a metric for each second, by its name without the part.
+func PerSecond(metric string) string { return part + bench.PerSecond + metric }
+
 // Put gives a trial a value of a metric, by its name without the part.
 func Put(t *foreign.Trial, metric string, value float64) { t.Set(part+metric, value) }
 

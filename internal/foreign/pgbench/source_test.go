@@ -111,13 +111,13 @@ func TestSeconds(t *testing.T) {
 			"0 1 1000 0 1700000001 500000\n0 2 3000 0 1700000001 900000\n0 3 2000 0 1700000004 500000\n",
 			1,
 			[]float64{2, 0, 0, 1},
-			[]float64{0.002, 0.002},
+			[]float64{0.002, 0, 0, 0.002},
 		},
 		"aggregated": {
 			"1700000000 50 100000 1 1000 4000\n1700000005 0 0 0 0 0\n1700000010 25 50000 1 1000 4000\n",
 			5,
 			[]float64{10, 0, 5},
-			[]float64{0.002, 0.002},
+			[]float64{0.002, 0, 0.002},
 		},
 		"one interval": {"1700000000 50 100000 1 1000 4000\n", math.NaN(), nil, nil},
 	} {
@@ -130,7 +130,7 @@ func TestSeconds(t *testing.T) {
 		for _, one := range trial.Series {
 			series[one.Metric] = one.Values
 		}
-		got := [][]float64{series["per_second.rate"], series["per_second.time.mean"]}
+		got := [][]float64{series["load.per_second.rate"], series["load.per_second.time.mean"]}
 		if d := cmp.Diff([][]float64{c.seconds, c.mean}, got); d != "" {
 			t.Errorf("%s: rates and mean times (-want +got):\n%s", name, d)
 		}

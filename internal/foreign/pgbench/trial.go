@@ -135,7 +135,7 @@ func (l *Log) AddTo(t *foreign.Trial) error {
 }
 
 // perSecond are the log's seconds in order of time: how many transactions ended in each, and the mean and
-// the longest time of those in which some did. An aggregated log has its intervals in their place. There
+// the longest of their times; 0 where none ended. An aggregated log has its intervals in their place. There
 // are none if that is too much to keep, or if the length of its only interval is unknown.
 func (l *Log) perSecond() []bench.Series {
 	const columns = 3
@@ -148,17 +148,19 @@ func (l *Log) perSecond() []bench.Series {
 	if len(all) == 0 || len(all) > most || length == 0 || (all[len(all)-1]-all[0])/length >= most {
 		return nil
 	}
-	rate := bench.Series{Metric: "per_second.rate"}
-	mean := bench.Series{Metric: "per_second.time.mean"}
-	longest := bench.Series{Metric: "per_second.time.max"}
+	rate := bench.Series{Metric: PerSecond("rate")}
+	mean := bench.Series{Metric: PerSecond("time.mean")}
+	longest := bench.Series{Metric: PerSecond("time.max")}
+	add := func(n, average, most float64) {
+		rate.Values, mean.Values = append(rate.Values, n), append(mean.Values, average)
+		longest.Values = append(longest.Values, most)
+	}
 	for i, at := range all {
 		for silent := at - length; i > 0 && silent > all[i-1]; silent -= length { // nothing ended in it
-			rate.Values = append(rate.Values, 0)
+			add(0, 0, 0)
 		}
 		s := l.seconds[at]
-		rate.Values = append(rate.Values, float64(s.n)/float64(length))
-		mean.Values = append(mean.Values, s.sum/float64(s.n)/1e6)
-		longest.Values = append(longest.Values, s.max/1e6)
+		add(float64(s.n)/float64(length), s.sum/float64(s.n)/1e6, s.max/1e6)
 	}
 	if len(rate.Values) > most { // the intervals of threads began at different times
 		return nil

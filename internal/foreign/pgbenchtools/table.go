@@ -9,6 +9,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/foreign"
+	"github.com/tare-bench/tare/internal/foreign/pgbench"
 )
 
 // A table is one of the tables of pgbench-tools, which its columns tell from others.
@@ -261,9 +262,20 @@ func kept(series map[string][]float64, names []string) (all []bench.Series) {
 		if room -= len(values); len(values) == 0 || room < 0 || len(all) == maxSeries || name == "" || len(name) > 900 {
 			continue
 		}
-		all = append(all, bench.Series{Metric: "per_second." + name, Values: values})
+		all = append(all, bench.Series{Metric: seriesNamed(name), Values: values})
 	}
 	return all
+}
+
+// seriesNamed is what the series of something that was collected each second is called. What has the name of a
+// metric of pgbench is that metric; others are of the machine, in units that the table does not tell.
+func seriesNamed(collected string) string {
+	series := pgbench.PerSecond(collected)
+	metric, _ := bench.SeriesOf(series)
+	if slices.ContainsFunc(pgbench.Metrics(), func(m bench.Metric) bool { return m.Name == metric }) {
+		return series
+	}
+	return bench.PerSecond + collected
 }
 
 // maxSeries is how many series of a test are kept.

@@ -331,7 +331,7 @@ func (t *test) addBuckets(trial *foreign.Trial, transactions float64, found *cor
 		pgbench.Put(trial, "time.max", t.tree.longest)
 	}
 	for _, s := range t.tree.series {
-		if _, known := t.series[strings.TrimPrefix(s.Metric, "per_second.")]; !known {
+		if _, known := t.series[strings.TrimPrefix(s.Metric, pgbench.PerSecond(""))]; !known {
 			trial.Series = append(trial.Series, s)
 		}
 	}

@@ -86,7 +86,8 @@ func (d *testDir) read(f *foreign.File, t *test) error {
 
 // seconds reads how many transactions ended in each second, and how long they took.
 func (d *testDir) seconds(f *foreign.File) error {
-	rate, mean := bench.Series{Metric: "per_second.rate"}, bench.Series{Metric: "per_second.time.mean"}
+	rate, mean := bench.Series{Metric: pgbench.PerSecond("rate")}, bench.Series{Metric: pgbench.PerSecond("time.mean")}
+	some := false
 	err := f.Rows(func(row *foreign.Row) error {
 		at, err1 := row.Number("collected")
 		n, err2 := row.Number("samples")
@@ -103,18 +104,20 @@ func (d *testDir) seconds(f *foreign.File) error {
 		if math.IsNaN(n) || n > 0 && math.IsNaN(average) {
 			return nil
 		}
-		rate.Values = append(rate.Values, n)
-		if n > 0 { // otherwise nothing ended in this second
+		if n > 0 {
+			some = true
 			d.samples += n
 			d.longest = max(d.longest, longest/1e3)
-			mean.Values = append(mean.Values, average/1e3)
+		} else {
+			average = 0 // nothing ended in this second
 		}
+		rate.Values, mean.Values = append(rate.Values, n), append(mean.Values, average/1e3)
 		if len(rate.Values) > bench.MaxSeriesValues/4 {
 			return row.Errorf("the test has more than %d seconds", bench.MaxSeriesValues/4)
 		}
 		return nil
 	})
-	if len(mean.Values) > 0 {
+	if some {
 		d.series = []bench.Series{rate, mean}
 	}
 	return err
@@ -152,7 +155,7 @@ func (d *testDir) settings(f *foreign.File, t *test) error {
 			name, value, ok := strings.Cut(line, "|")
 			name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 			if ok && name != "name" && name != "" && len(t.settings) < maxSettings && !slices.Contains(unimportant(), name) {
-				t.settings[name] = value
+				t.settings[name] = bench.Reason(value)
 			}
 		}
 		return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/kernel/affinity"
+	"github.com/tare-bench/tare/internal/load/client"
 )
 
 // A Client replaces this package's own client, for protocols that it does not support.
@@ -37,7 +38,7 @@ type clientPool struct {
 	origin time.Time
 
 	mu       sync.Mutex
-	schedule schedule
+	schedule client.Schedule
 	tally    tally
 	expect   atomic.Int64
 	sent     int64
@@ -53,8 +54,8 @@ func newClientPool(p *Plan, t *Target, c Client) *clientPool {
 
 // round implements pool.
 func (l *clientPool) round(p *Plan) round {
-	begin := time.Since(l.origin) + startDelay
-	l.schedule, l.lastGood = p.scheduleOf(0, 1, begin), time.Now()
+	begin := time.Since(l.origin) + client.StartDelay
+	l.schedule, l.lastGood = p.times().Schedule(0, 1, begin), time.Now()
 	before := affinity.CPUTime()
 	var all sync.WaitGroup
 	for i := range p.Connections {
@@ -65,7 +66,7 @@ func (l *clientPool) round(p *Plan) round {
 	}
 	all.Wait()
 	return round{
-		countFrom: l.schedule.countFrom, sendTime: time.Since(l.origin) - begin,
+		countFrom: l.schedule.CountFrom, sendTime: time.Since(l.origin) - begin,
 		cpu: (affinity.CPUTime() - before) / time.Duration(l.cpus),
 		all: l.tally.counts, sent: l.sent, gaveUp: l.gaveUp,
 	}
@@ -105,15 +106,15 @@ func (l *clientPool) one(lane int) bool {
 func (l *clientPool) next() (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := max(time.Since(l.origin), l.schedule.begin)
+	now := max(time.Since(l.origin), l.schedule.Begin)
 	l.gaveUp = l.gaveUp || time.Since(l.lastGood) > max(maxTimeouts*l.plan.Timeout, minGiveUpTime)
-	if l.gaveUp || l.schedule.ended(now) {
+	if l.gaveUp || l.schedule.Ended(now) {
 		return 0, false
 	}
 	if l.plan.open() {
-		now = l.schedule.due() // the lane waits until then
+		now = l.schedule.Due() // the lane waits until then
 	}
-	return l.schedule.next(now)
+	return l.schedule.Next(now)
 }
 
 // count counts a sent request.
@@ -126,7 +127,7 @@ func (l *clientPool) count() {
 func (l *clientPool) failed(k Kind, due time.Duration, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tally.fail(k, why, due >= l.schedule.countFrom)
+	l.tally.fail(k, why, due >= l.schedule.CountFrom)
 }
 
 // answered counts a complete answer.
@@ -135,7 +136,7 @@ func (l *clientPool) answered(a *Answer, due time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if k, err := checkAnswer(a.Status, a.Length, &l.expect); err != nil {
-		l.tally.fail(k, err, due >= l.schedule.countFrom)
+		l.tally.fail(k, err, due >= l.schedule.CountFrom)
 		return
 	}
 	l.lastGood = time.Now()
@@ -147,11 +148,11 @@ func (l *clientPool) answered(a *Answer, due time.Duration) {
 	if fresh {
 		l.tally.connect.Add(a.Connected.Sub(a.Opened))
 	}
-	if due < l.schedule.countFrom {
-		if l.schedule.overlaps(now) {
+	if due < l.schedule.CountFrom {
+		if l.schedule.Overlaps(now) {
 			l.tally.addOverlap(now, a.Length)
 		}
 		return
 	}
-	l.tally.answer(times{due, began, a.First.Sub(l.origin), now}, fresh, a.Length, a.Length, now <= l.schedule.until)
+	l.tally.answer(times{due, began, a.First.Sub(l.origin), now}, fresh, a.Length, a.Length, now <= l.schedule.Until)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // The phases of a connection. begin starts a request on an idle connection, handle reacts
-// to events of its socket, and look to deadlines:
+// to events of its socket, and checkDeadlines to deadlines:
 //
 //	phase       ends when                              next phase
 //	idle        it gets a request                      connecting; sending if it is open
@@ -19,14 +19,14 @@ import (
 //	receiving   the answer is complete                 idle; closing without keep-alive
 //	closing     the server has closed, or closeTime    idle
 //	            is over
-//	resting     backoffTime is over                       idle
+//	backoff     backoffTime is over                    idle
 //
 // An error or the timeout in connecting, sending or receiving closes the connection and
-// leads to resting. If the server closes an idle connection, it stays idle, and the next
+// leads to backoff. If the server closes an idle connection, it stays idle, and the next
 // request connects again.
 //
-// Each idle connection is in worker.free. worker.busy counts the connections that have a
-// request: connecting, sending and receiving. Those that close or rest are in neither.
+// Each idle connection is in worker.Free. worker.Busy counts the connections that have a
+// request: connecting, sending and receiving. Those that close or back off are in neither.
 
 // phase is what a connection is doing.
 type phase int
@@ -45,7 +45,7 @@ type conn struct {
 	key           int
 	fd            int // -1 = closed
 	phase         phase
-	deadline      time.Duration // of the request, or the end of closing or resting
+	deadline      time.Duration // of the request, or the end of closing or backoff
 	newForRequest bool          // it was made for the current request
 
 	// Of the current or last request.
@@ -66,10 +66,10 @@ const (
 
 // begin sends a request.
 func (w *worker) begin(c *conn, origin time.Duration) {
-	if w.busy == 0 && !w.failing && w.plan.open() {
-		w.lastGood = w.now // there was no request that could have been answered
+	if w.Busy == 0 && !w.failing && w.plan.open() {
+		w.lastGood = w.Now // there was no request that could have been answered
 	}
-	w.busy++
+	w.Busy++
 	w.sent++
 	c.origin, c.deadline = origin, origin+w.plan.Timeout
 	c.first, c.got, c.unsent = 0, 0, len(w.request)
@@ -81,13 +81,13 @@ func (w *worker) begin(c *conn, origin time.Duration) {
 	fd, errno := socket.Dial(&w.to)
 	if errno == 0 {
 		c.fd = fd
-		errno = w.poll.Add(fd, c.key, socket.Edges)
+		errno = w.Poll.Add(fd, c.key, socket.Edges)
 	}
 	if errno != 0 {
 		w.fail(c, FailedConnect, errno)
 		return
 	}
-	c.phase, c.opened = connecting, w.now
+	c.phase, c.opened = connecting, w.Now
 }
 
 // handle reacts to an event of a connection's socket.
@@ -98,8 +98,8 @@ func (w *worker) handle(c *conn, events uint32) {
 		if events&(unix.EPOLLERR|unix.EPOLLHUP) != 0 {
 			w.fail(c, FailedConnect, socket.Trouble(c.fd))
 		} else if events&unix.EPOLLOUT != 0 {
-			w.now = w.clock()
-			w.tally.connect.Add(w.now - c.opened)
+			w.Read()
+			w.tally.connect.Add(w.Now - c.opened)
 			w.send(c)
 		}
 	case sending:
@@ -121,7 +121,7 @@ func (w *worker) handle(c *conn, events uint32) {
 // send sends the rest of a request.
 func (w *worker) send(c *conn) {
 	if c.unsent == len(w.request) {
-		c.sent = w.now
+		c.sent = w.Now
 	}
 	n, errno := socket.Send(c.fd, w.request[len(w.request)-c.unsent:], 0)
 	switch {
@@ -149,11 +149,11 @@ func (w *worker) receive(c *conn, ended bool) {
 		if errno == unix.EINTR {
 			continue
 		}
-		w.now = w.clock()
+		w.Read()
 		switch {
 		case errno != 0:
 			w.fail(c, kindOf(errno), errno)
-		case w.now >= c.deadline: // an endless answer can come as fast as it is read
+		case w.Now >= c.deadline: // an endless answer can come as fast as it is read
 			w.fail(c, FailedTime, unix.ETIMEDOUT)
 		case n == 0:
 			w.ended(c)
@@ -169,7 +169,7 @@ func (w *worker) receive(c *conn, ended bool) {
 // take reads a part of an answer.
 func (w *worker) take(c *conn, p []byte) {
 	if c.first == 0 {
-		c.first = w.now
+		c.first = w.Now
 	}
 	c.got += int64(len(p))
 	used, err := c.response.feed(p)
@@ -204,13 +204,13 @@ func (w *worker) answered(c *conn) {
 	} else {
 		w.record(c)
 	}
-	w.busy--
+	w.Busy--
 	if w.plan.KeepAlive && !c.response.closes {
 		c.phase = idle
-		w.free.push(c.key)
+		w.Free.Push(c.key)
 		return
 	}
-	c.phase, c.deadline = closing, w.now+closeTime
+	c.phase, c.deadline = closing, w.Now+closeTime
 	w.drain(c)
 }
 
@@ -228,11 +228,11 @@ func (w *worker) drain(c *conn) {
 // fail ends the current request and its connection.
 func (w *worker) fail(c *conn, k Kind, why error) {
 	w.count(k, c.origin, why)
-	w.busy--
+	w.Busy--
 	w.drop(c)
-	w.gaveUp = w.gaveUp || w.failing && w.shouldGiveUp() // a server can refuse at once, so that w.busy is always 0
+	w.gaveUp = w.gaveUp || w.failing && w.shouldGiveUp() // a server can refuse at once, so that w.Busy is always 0
 	w.failing = true
-	c.phase, c.deadline = backoff, w.now+backoffTime
+	c.phase, c.deadline = backoff, w.Now+backoffTime
 }
 
 // drop closes a connection.
@@ -246,27 +246,5 @@ func (w *worker) drop(c *conn) {
 // release makes a connection free again.
 func (w *worker) release(c *conn) {
 	c.phase = idle
-	w.free.push(c.key)
-}
-
-// A queue holds a fixed number of keys, first in, first out.
-type queue struct {
-	keys        []int
-	head, count int
-}
-
-func newQueue(room int) queue { return queue{keys: make([]int, room)} }
-
-func (q *queue) len() int { return q.count }
-
-func (q *queue) push(key int) {
-	q.keys[(q.head+q.count)%len(q.keys)] = key
-	q.count++
-}
-
-func (q *queue) pop() int {
-	key := q.keys[q.head]
-	q.head = (q.head + 1) % len(q.keys)
-	q.count--
-	return key
+	w.Free.Push(c.key)
 }

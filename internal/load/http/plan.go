@@ -9,6 +9,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/kernel/affinity"
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/client"
 	"github.com/tare-bench/tare/internal/load/turn"
 )
 
@@ -100,6 +101,11 @@ func (p *Plan) TakesTurns() bool {
 
 // open reports whether the loop is open: requests are sent when they are due.
 func (p *Plan) open() bool { return p.Rate > 0 }
+
+// times say when requests begin.
+func (p *Plan) times() client.Times {
+	return client.Times{Warmup: p.Warmup, Time: p.Time, Rate: p.Rate, Requests: p.Requests}
+}
 
 // A Target is the server and the path to request.
 type Target struct {

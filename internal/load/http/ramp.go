@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/client"
 )
 
 // The constants of a ramp.
@@ -92,7 +93,8 @@ func doubleRate(p *Plan, at rateProbe) (best *outcome, high int64, err error) {
 // of requests without a good answer may not exceed what the percentile leaves out.
 func (o *outcome) meetsObjective() bool {
 	objective := o.plan.Objective.Seconds()
-	return !o.gaveUp && o.percentile() <= objective && o.missedShare(objective) <= min(maxMissed, 1-o.plan.Percentile/100)
+	missed := min(client.MaxMissed, 1-o.plan.Percentile/100)
+	return !o.gaveUp && o.percentile() <= objective && o.missedShare(objective) <= missed
 }
 
 func (o *outcome) percentile() float64 { return o.tally.total.Percentile(o.plan.Percentile) }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/client"
 )
 
 // The notes of a report.
@@ -14,10 +15,6 @@ const (
 	NoteRateMissed = "rate-missed"     // there were fewer good answers than requests due
 	NoteFailed     = "failed-requests" // some requests failed
 )
-
-// maxMissed is the share of the due requests without a good answer above which the rate
-// counts as missed.
-const maxMissed = 0.01
 
 func (o *outcome) report() (*load.Report, error) {
 	r := load.NewReport(Name)
@@ -58,7 +55,7 @@ func (*outcome) facts(r *load.Report, sent int64, span time.Duration) {
 func (o *outcome) notes(r *load.Report) {
 	if o.plan.open() {
 		r.Values["http.offered"] = float64(o.plan.Rate)
-		if o.missedShare(o.tally.total.Min()) > maxMissed {
+		if o.missedShare(o.tally.total.Min()) > client.MaxMissed {
 			r.Notes = append(r.Notes, NoteRateMissed)
 		}
 	} else {
@@ -70,11 +67,9 @@ func (o *outcome) notes(r *load.Report) {
 }
 
 // missedShare is the share of the due requests that got no good answer before the end of the
-// time. Requests of the last grace seconds do not count: grace is what an answer may take.
+// time. grace is what an answer may take, in seconds.
 func (o *outcome) missedShare(grace float64) float64 {
-	seconds := o.plan.Time.Seconds()
-	due := float64(o.plan.Rate) * (seconds - min(grace, seconds/2))
-	return max(0, 1-float64(o.tally.timely)/due)
+	return client.MissedShare(o.plan.times(), grace, o.tally.timely)
 }
 
 // MinTail is how many observations must lie beyond a percentile for it to be reported.

@@ -1,13 +1,10 @@
 package http
 
 import (
-	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/tare-bench/tare/internal/kernel/affinity"
-	"github.com/tare-bench/tare/internal/load/socket"
+	"github.com/tare-bench/tare/internal/load/client"
 	"github.com/tare-bench/tare/internal/load/turn"
 )
 
@@ -25,7 +22,7 @@ func newWorkers(p *Plan, t *Target) (*workers, error) {
 	expect := &atomic.Int64{}
 	expect.Store(t.expect)
 	for i := range threads {
-		w, err := newWorker(p, t, expect, ws.origin, int(threadShare(int64(p.Connections), i, threads)))
+		w, err := newWorker(p, t, expect, int(client.Share(int64(p.Connections), i, threads)))
 		if err != nil {
 			ws.close()
 			return nil, err
@@ -35,31 +32,16 @@ func newWorkers(p *Plan, t *Target) (*workers, error) {
 	return ws, nil
 }
 
-// startDelay is how long threads may take to start.
-const startDelay = 5 * time.Millisecond
-
 // round implements pool.
 func (ws *workers) round(p *Plan) round {
-	stage := ws.turns.Stage(len(ws.all))
-	begin := time.Since(ws.origin) + startDelay
-	cpu, busyWait := affinity.CPUTime(), ws.busyWait()
-	var all sync.WaitGroup
-	for i, w := range ws.all {
-		w.turn = stage.Clock(ws.origin)
-		all.Go(func() {
-			defer w.turn.End()
-			runtime.LockOSThread() // never unlocked: the thread ends with its pinning and timer slack
-			socket.Precise()
-			if len(ws.cpus) > 0 {
-				affinity.Pin(ws.cpus[i])
-			}
-			time.Sleep(begin - w.clock())
-			w.run(p.scheduleOf(i, len(ws.all), begin))
-		})
-	}
-	all.Wait()
-	r := round{slices: stage.Slices(), countFrom: begin + p.Warmup, sendTime: ws.last() - begin}
-	r.cpu = (affinity.CPUTime() - cpu - (ws.busyWait() - busyWait)) / time.Duration(len(ws.all))
+	times, threads, busyWait := p.times(), len(ws.all), ws.busyWait()
+	span := client.Run(ws.turns, ws.cpus, ws.origin, threads, func(i int, clock *turn.Clock, begin time.Duration) {
+		w := ws.all[i]
+		w.Turn = clock
+		w.run(times.Schedule(i, threads, begin))
+	})
+	r := round{slices: span.Slices, countFrom: span.Begin + p.Warmup, sendTime: ws.last() - span.Begin}
+	r.cpu = (span.CPU - (ws.busyWait() - busyWait)) / time.Duration(threads)
 	for _, w := range ws.all {
 		r.all.add(w.tally.counts)
 		r.sent += w.sent
@@ -71,7 +53,7 @@ func (ws *workers) round(p *Plan) round {
 // last is when the last thread ended, on its clock.
 func (ws *workers) last() (end time.Duration) {
 	for _, w := range ws.all {
-		end = max(end, w.now)
+		end = max(end, w.Now)
 	}
 	return end
 }
@@ -79,7 +61,7 @@ func (ws *workers) last() (end time.Duration) {
 // busyWait is the CPU time of polling without an event.
 func (ws *workers) busyWait() (sum time.Duration) {
 	for _, w := range ws.all {
-		sum += w.busyWait
+		sum += w.BusyWait
 	}
 	return sum
 }

@@ -21,8 +21,8 @@ const (
 // ErrTooLong is the error of a query whose answer is longer than a Conn reads.
 var ErrTooLong = fmt.Errorf("the answer is longer than %d bytes: ask for less", maxAnswer)
 
-// patience is how long a server may be silent. A context ends a wait sooner.
-const patience = time.Hour
+// longAnswer is how long a server may take for an answer to a Conn. A context ends a wait sooner.
+const longAnswer = time.Hour
 
 // A Conn is a connection for statistics, settings and tables: for few statements, whose cost does
 // not matter. It is for one goroutine.
@@ -49,7 +49,7 @@ func Dial(ctx context.Context, config Config) (*Conn, error) {
 	if errno != 0 {
 		return nil, fmt.Errorf("connect to PostgreSQL at %s: %w", c.where, errno)
 	}
-	c.socket = stream{fd: fd, waits: true, within: patience}
+	c.socket = stream{fd: fd, waits: true, within: longAnswer}
 	if err := c.during(ctx, func() error { return c.login(&config) }); err != nil {
 		socket.Close(fd)
 		return nil, fmt.Errorf("connect to PostgreSQL at %s: %w", c.where, err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/load/client"
 	"github.com/tare-bench/tare/internal/load/turn"
 )
 
@@ -86,7 +87,7 @@ func TestHostileServers(t *testing.T) {
 		"a fatal statement": {false, then("E\x00\x00\x00\x18SFATAL\x00C57P01\x00Mend\x00\x00"), "FATAL: end"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			target := target{patience: 200 * time.Millisecond}
+			target := target{answerTime: 200 * time.Millisecond}
 			target.Address = scripted(t, test.closes, test.answers...)
 			_, err := target.observe(&plan{script: scriptOf(SelectOnly), scale: 1, clients: 1, time: 2 * time.Second})
 			if err == nil || !strings.Contains(err.Error(), test.want) {
@@ -103,19 +104,23 @@ func (brokenStream) Read([]byte) (int, error)  { return 0, io.EOF }
 func (brokenStream) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 
 // answering is a worker with one session that waits for the answer to its only statement.
-func answering(p *plan) (*worker, *session) {
+func answering(t *testing.T, p *plan) (*worker, *session) {
+	t.Helper()
 	p.script = scriptOf(SelectOnly)
-	w := &worker{
-		plan: p, tally: newTally(p), turn: (*turn.Stage)(nil).Clock(time.Time{}), free: newQueue(1), busy: 1,
-		stop: &atomic.Bool{}, now: 30 * time.Millisecond,
+	thread, err := client.New(1, checkInterval, false)
+	if err != nil {
+		t.Fatal(err)
 	}
-	w.schedule = schedule{countFrom: 20 * time.Millisecond, until: time.Second}
+	t.Cleanup(thread.Poll.Close)
+	thread.Turn, thread.Busy, thread.Now = (*turn.Stage)(nil).Clock(time.Time{}), 1, 30*time.Millisecond
+	thread.Schedule = client.Times{Warmup: 20 * time.Millisecond, Time: time.Second}.Schedule(0, 1, 0)
+	w := &worker{Thread: thread, plan: p, tally: newTally(p), stop: &atomic.Bool{}}
 	return w, &session{phase: running, stream: brokenStream{}, socket: stream{fd: -1}, sent: 25 * time.Millisecond}
 }
 
 // What a server sends after a connection has ended is not read.
 func TestAnswersAfterTheEnd(t *testing.T) {
-	w, s := answering(&plan{each: true})
+	w, s := answering(t, &plan{each: true})
 	s.in = []byte(answered + readyIdle)
 	s.filled = len(s.in)
 	if w.take(s); w.err != nil || s.phase != closed || w.tally.committed != 1 {
@@ -126,7 +131,7 @@ func TestAnswersAfterTheEnd(t *testing.T) {
 // The statements of a transaction from the warm-up are not timed.
 func TestStatementsOfWarmup(t *testing.T) {
 	for origin, want := range map[time.Duration]int64{10 * time.Millisecond: 0, 21 * time.Millisecond: 1} {
-		w, s := answering(&plan{})
+		w, s := answering(t, &plan{})
 		s.origin, s.in = origin, []byte(answered)
 		s.filled = len(s.in)
 		if w.take(s); w.err != nil || w.tally.statements[0].Count() != want || w.tally.committed != 1 {

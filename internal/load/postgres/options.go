@@ -11,6 +11,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/kernel/affinity"
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/client"
 	"github.com/tare-bench/tare/internal/load/turn"
 )
 
@@ -77,6 +78,11 @@ func (p *plan) takesTurns() bool {
 	return p.script.name == SelectOnly && p.rate == 0 && !p.each && len(p.sweep) == 0
 }
 
+// times say when transactions begin.
+func (p *plan) times() client.Times {
+	return client.Times{Warmup: p.warmup, Time: p.time, Rate: p.rate}
+}
+
 // seconds is the number of whole seconds of the measured time, if they are told one by one.
 func (p *plan) seconds() int {
 	n := int(p.time / time.Second)
@@ -117,17 +123,17 @@ type target struct {
 	wait  time.Duration // how long to wait for a first connection; 0 = do not wait
 	turns *turn.Page    // nil = the load runs in one go
 
-	patience time.Duration // how long the server may take for an answer
+	answerTime time.Duration // how long the server may take for an answer
 }
 
-// silence is how long a server may take for an answer. Checkpoints can stall it for many seconds.
-const silence = time.Minute
+// longestAnswer is how long a server may take for an answer. Checkpoints can stall it for many seconds.
+const longestAnswer = time.Minute
 
 func readTarget(a *load.Args) (t target, err error) {
 	address, list := a.Text("address", ""), a.Text("cpus", "")
 	t.Socket, t.Port = a.Text("socket", ""), int(a.Int("port", DefaultPort, 1, 1<<16-1))
 	t.User, t.Database = a.Text("user", ""), a.Text("database", "")
-	t.Password, t.patience = a.Text("password", ""), silence
+	t.Password, t.answerTime = a.Text("password", ""), longestAnswer
 	t.wait = a.Duration("wait", 0, 0, time.Minute)
 	switch {
 	case (address == "") == (t.Socket == ""):

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/client"
 )
 
 // The notes of a report.
@@ -16,9 +17,6 @@ const (
 	NoteRateMissed = "rate-missed"         // fewer transactions ended well than were due
 	NoteFailed     = "failed-transactions" // the server has refused some
 )
-
-// MaxMissed is the share of the transactions that were due which may be missing without NoteRateMissed.
-const MaxMissed = 0.01
 
 // An outcome is the result of one execution of a plan.
 type outcome struct {
@@ -56,7 +54,7 @@ func (o *outcome) report() (*load.Report, error) {
 		}
 	}
 	r.Values["client_cpu"] = max(0, o.cpu-o.busyWait).Seconds() / float64(o.threads) / max(o.sendTime, 1).Seconds()
-	r.Values["cpu_each"] = o.cpu.Seconds() / float64(t.committed+t.failures())
+	r.Values["cpu_each"] = max(0, o.cpu-o.busyWait).Seconds() / float64(max(1, t.begun))
 	for i, one := range o.plan.script.statements {
 		if len(o.plan.script.statements) > 1 {
 			r.Values["stmt."+one.name+".p50"] = t.statements[i].Percentile(50)
@@ -91,7 +89,7 @@ func (o *outcome) facts(r *load.Report, sent int64, span time.Duration) {
 func (o *outcome) notes(r *load.Report) {
 	if o.plan.rate > 0 {
 		r.Values["offered"] = float64(o.plan.rate)
-		if o.rate() < (1-MaxMissed)*float64(o.plan.rate) {
+		if client.MissedShare(o.plan.times(), o.tally.time.Min(), o.tally.timely) > client.MaxMissed {
 			r.Notes = append(r.Notes, NoteRateMissed)
 		}
 	} else {

@@ -71,8 +71,8 @@ const roomOfSession = 16 << 10
 func (w *worker) connect(s *session) {
 	fd, errno := socket.Dial(&w.to)
 	if errno == 0 {
-		s.socket = stream{fd: fd, within: w.patience}
-		if errno = w.poll.Add(fd, s.key, socket.Edges); errno != 0 {
+		s.socket = stream{fd: fd, within: w.answerTime}
+		if errno = w.Poll.Add(fd, s.key, socket.Edges); errno != 0 {
 			socket.Close(fd)
 		}
 	}
@@ -80,7 +80,7 @@ func (w *worker) connect(s *session) {
 		w.fail(fmt.Errorf("connect to PostgreSQL at %s: %w", w.target.where(), errno))
 		return
 	}
-	s.phase, s.opened, s.sent, s.filled, s.messages = connecting, w.now, w.now, 0, 0
+	s.phase, s.opened, s.sent, s.filled, s.messages = connecting, w.Now, w.Now, 0, 0
 }
 
 // handle reacts to events of a session's socket.
@@ -109,7 +109,7 @@ func (w *worker) start(s *session) (err error) {
 		return err
 	}
 	s.socket.waits = false
-	if errno := w.poll.Change(s.socket.fd, s.key, socket.Incoming); errno != 0 {
+	if errno := w.Poll.Change(s.socket.fd, s.key, socket.Incoming); errno != 0 {
 		return errno
 	}
 	s.phase, s.login = starting, w.target.login()
@@ -128,7 +128,7 @@ func (w *worker) receive(s *session) {
 		if err == errWouldBlock {
 			return
 		}
-		w.now = w.clock()
+		w.Read()
 		if err != nil {
 			w.lost(s, err)
 			return
@@ -147,16 +147,16 @@ func (w *worker) lost(s *session, err error) {
 	case s.phase == ending:
 		socket.Close(s.socket.fd)
 		s.phase = closed
-		w.free.push(s.key)
+		w.Free.Push(s.key)
 	case err == io.EOF:
 		w.fail(ErrLost)
 	default:
-		w.fail(errors.Join(s.lastWords(), fmt.Errorf("%w: %w", ErrLost, err)))
+		w.fail(errors.Join(s.lastError(), fmt.Errorf("%w: %w", ErrLost, err)))
 	}
 }
 
-// lastWords returns the error that a server told before it closed the connection, if it did.
-func (s *session) lastWords() error {
+// lastError returns the error that a server told before it closed the connection, if it did.
+func (s *session) lastError() error {
 	n, _ := s.stream.Read(s.in[s.filled:]) // the connection's own error is known
 	for rest := s.in[:s.filled+max(n, 0)]; ; {
 		m, length, err := split(rest, roomOfSession)

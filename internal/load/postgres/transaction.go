@@ -11,7 +11,7 @@ var ErrLost = errors.New("the connection to the server was lost: look into the s
 
 // begin begins a transaction, which was due at origin.
 func (w *worker) begin(s *session, origin time.Duration) {
-	w.busy++
+	w.Busy++
 	w.tally.begun++
 	s.origin = origin
 	s.random.draw(w.plan.scale, &s.values)
@@ -24,7 +24,7 @@ func (w *worker) begin(s *session, origin time.Duration) {
 
 // execute sends the first statement of a transaction.
 func (w *worker) execute(s *session) {
-	s.phase, s.current, s.began = running, 0, w.now
+	s.phase, s.current, s.began = running, 0, w.Now
 	w.send(s)
 }
 
@@ -36,7 +36,7 @@ func (w *worker) send(s *session) {
 		s.out = appendParse(s.out, one.name, one.sql)
 	}
 	s.out = one.appendTo(s.out, &s.values)
-	s.rows, s.tag, s.refused, s.messages, s.sent = 0, s.tag[:0], nil, 0, w.now
+	s.rows, s.tag, s.refused, s.messages, s.sent = 0, s.tag[:0], nil, 0, w.Now
 	if _, err := s.stream.Write(s.out); err != nil {
 		w.lost(s, err)
 	}
@@ -44,12 +44,12 @@ func (w *worker) send(s *session) {
 
 // connected goes on after the login.
 func (w *worker) connected(s *session) {
-	w.tally.connect.Add(w.now - s.opened)
+	w.tally.connect.Add(w.Now - s.opened)
 	if w.plan.each {
 		w.execute(s)
 		return
 	}
-	s.phase, s.sent = preparing, w.now
+	s.phase, s.sent = preparing, w.Now
 	if _, err := s.stream.Write(w.prepare); err != nil {
 		w.lost(s, err)
 	}
@@ -73,7 +73,7 @@ func (w *worker) ready(s *session) error {
 	switch s.phase {
 	case preparing:
 		s.phase = idle
-		w.free.push(s.key)
+		w.Free.Push(s.key)
 		return nil
 	case rollingBack:
 		return w.finish(s)
@@ -85,8 +85,8 @@ func (w *worker) ready(s *session) error {
 	if err := s.check(&all[s.current]); err != nil {
 		return err
 	}
-	if s.origin >= w.schedule.countFrom {
-		w.tally.statements[s.current].Add(w.now - s.sent)
+	if s.origin >= w.Schedule.CountFrom {
+		w.tally.statements[s.current].Add(w.Now - s.sent)
 	}
 	if s.current++; s.current < len(all) {
 		w.send(s)
@@ -109,11 +109,11 @@ func (s *session) check(one *statement) error {
 
 // refused counts a transaction that the server has refused, and rolls it back if it is still open.
 func (w *worker) refused(s *session) error {
-	w.tally.refuse(s.refused, s.origin >= w.schedule.countFrom)
+	w.tally.refuse(s.refused, s.origin >= w.Schedule.CountFrom)
 	if s.state == outsideTransaction {
 		return w.finish(s)
 	}
-	s.phase, s.sent = rollingBack, w.now
+	s.phase, s.sent = rollingBack, w.Now
 	if _, err := s.stream.Write(rollback); err != nil {
 		w.lost(s, err)
 	}
@@ -127,15 +127,15 @@ func (w *worker) finish(s *session) error {
 	if s.state != outsideTransaction {
 		return protocolError("a transaction is still open after its end")
 	}
-	w.busy--
+	w.Busy--
 	if !w.plan.each {
 		s.phase = idle
-		w.free.push(s.key)
+		w.Free.Push(s.key)
 		return nil
 	}
 	// The side that closes first keeps its port in TIME_WAIT for a minute, and the client would run
 	// out of ports. So it says goodbye, and waits until the server has closed.
-	s.phase, s.sent = ending, w.now
+	s.phase, s.sent = ending, w.Now
 	if _, err := s.stream.Write(goodbye); err != nil {
 		w.lost(s, err)
 	}
@@ -148,18 +148,18 @@ var goodbye = appendMessage(nil, toTerminate, "")
 func (w *worker) record(s *session) {
 	w.tally.committed++
 	w.tally.delta += s.values[delta]
-	w.turn.Did(1)
-	took := w.now - s.began
-	if w.schedule.interval > 0 {
-		took = w.now - s.origin
+	w.Turn.Did(1)
+	took := w.Now - s.began
+	if w.Schedule.Open() {
+		took = w.Now - s.origin
 	}
-	counts := s.origin >= w.schedule.countFrom
+	counts := s.origin >= w.Schedule.CountFrom
 	if counts {
 		w.tally.good++
 		w.tally.time.Add(took)
 	}
-	if counts && w.now <= w.schedule.until || !counts && w.schedule.overlaps(w.now) {
+	if counts && w.Now <= w.Schedule.Until || !counts && w.Schedule.Overlaps(w.Now) {
 		w.tally.timely++
-		w.tally.endedAt(w.now-w.schedule.countFrom, took)
+		w.tally.endedAt(w.Now-w.Schedule.CountFrom, took)
 	}
 }

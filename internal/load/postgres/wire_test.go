@@ -3,6 +3,7 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -226,6 +227,22 @@ func TestSeconds(t *testing.T) {
 	} {
 		if got := p.seconds(); got != 0 {
 			t.Errorf("%s: %d seconds", name, got)
+		}
+	}
+}
+
+// A rate counts as missed if transactions that were due early enough did not end well: not because the last
+// ones were still under way.
+func TestRateMissed(t *testing.T) {
+	for timely, want := range map[int64]bool{294: false, 292: false, 280: true} {
+		p := &plan{script: scriptOf(SelectOnly), rate: 1000, time: 300 * time.Millisecond}
+		all := newTally(p)
+		all.time.AddMany(6*time.Millisecond, 300)
+		all.timely, all.good = timely, 300
+		r := load.NewReport(Name)
+		(&outcome{p, &round{tally: all}}).notes(r)
+		if got := slices.Contains(r.Notes, NoteRateMissed); got != want {
+			t.Errorf("%d of 300 transactions in time: notes %v", timely, r.Notes)
 		}
 	}
 }

@@ -2,15 +2,12 @@ package postgres
 
 import (
 	"errors"
-	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/internal/kernel/affinity"
-	"github.com/tare-bench/tare/internal/load/socket"
+	"github.com/tare-bench/tare/internal/load/client"
 	"github.com/tare-bench/tare/internal/load/turn"
 )
 
@@ -31,22 +28,20 @@ func newWorkers(p *plan, t *target) (*workers, error) {
 	threads := min(max(1, len(t.cpus)), p.clients)
 	stop := &atomic.Bool{}
 	for i := range threads {
-		poll, err := socket.NewPoll()
+		sessions := make([]session, client.Share(int64(p.clients), i, threads))
+		thread, err := client.New(len(sessions), checkInterval, false) // a transaction takes long: see New
 		if err != nil {
 			ws.close()
 			return nil, err
 		}
-		w := &worker{
-			plan: p, target: t, to: to, startup: t.startup(), prepare: p.script.prepare(), patience: t.patience,
-			origin: ws.origin, turn: (*turn.Stage)(nil).Clock(ws.origin), poll: poll, tally: newTally(p),
-			sessions: make([]session, share(p.clients, i, threads)), stop: stop,
-		}
-		w.free = newQueue(len(w.sessions))
-		for j := range w.sessions {
+		thread.Turn = (*turn.Stage)(nil).Clock(ws.origin)
+		for j := range sessions {
 			seed := random(p.seed) + random(i+j*threads)<<32 // far apart for each client
-			w.sessions[j] = session{
-				key: j, in: make([]byte, roomOfSession), random: random(seed.next()),
-			}
+			sessions[j] = session{key: j, in: make([]byte, roomOfSession), random: random(seed.next())}
+		}
+		w := &worker{
+			Thread: thread, plan: p, target: t, to: to, startup: t.startup(), prepare: p.script.prepare(),
+			answerTime: t.answerTime, tally: newTally(p), sessions: sessions, stop: stop,
 		}
 		ws.all = append(ws.all, w)
 		w.open()
@@ -56,15 +51,6 @@ func newWorkers(p *plan, t *target) (*workers, error) {
 		return nil, err
 	}
 	return ws, nil
-}
-
-// share is one thread's part of a number.
-func share(all, thread, threads int) int {
-	part := all / threads
-	if thread < all%threads {
-		part++
-	}
-	return part
 }
 
 // A round is one execution of a plan.
@@ -78,37 +64,23 @@ type round struct {
 	counting int64     // when transactions began to count: CLOCK_MONOTONIC, in nanoseconds
 }
 
-// startDelay is how long threads may take to start.
-const startDelay = 5 * time.Millisecond
-
 // run executes the plan.
 func (ws *workers) run(p *plan) (*round, error) {
-	stage := ws.target.turns.Stage(len(ws.all))
-	begin := time.Since(ws.origin) + startDelay
-	counting := monotonic() + int64(startDelay+p.warmup)
-	cpu := affinity.CPUTime()
-	var all sync.WaitGroup
-	for i, w := range ws.all {
-		w.turn = stage.Clock(ws.origin)
-		all.Go(func() {
-			defer w.turn.End()
-			runtime.LockOSThread() // never unlocked: the thread ends with its pinning and timer slack
-			socket.Precise()
-			if len(ws.target.cpus) > 0 {
-				affinity.Pin(ws.target.cpus[i])
-			}
-			time.Sleep(begin - w.clock())
-			w.run(p.schedule(i, len(ws.all), begin))
+	times, threads := p.times(), len(ws.all)
+	span := client.Run(ws.target.turns, ws.target.cpus, ws.origin, threads,
+		func(i int, clock *turn.Clock, begin time.Duration) {
+			w := ws.all[i]
+			w.Turn = clock
+			w.run(times.Schedule(i, threads, begin))
 		})
-	}
-	all.Wait()
 	r := &round{
-		tally: newTally(p), cpu: affinity.CPUTime() - cpu, threads: len(ws.all), slices: stage.Slices(), counting: counting,
+		tally: newTally(p), cpu: span.CPU, threads: threads, slices: span.Slices,
+		counting: monotonic() - int64(time.Since(ws.origin)-span.Begin-p.warmup),
 	}
 	for _, w := range ws.all {
 		r.tally.add(&w.tally)
-		r.sendTime = max(r.sendTime, w.now-begin)
-		r.busyWait += w.busyWait
+		r.sendTime = max(r.sendTime, w.Now-span.Begin)
+		r.busyWait += w.BusyWait
 	}
 	return r, ws.err()
 }

@@ -52,9 +52,10 @@ func changeText(c *report.Interval) string {
 // curveTable has a row for each of some positions.
 func curveTable(c *report.Curve) *report.Table {
 	const rows = 9
+	position, sequence := order(c)
 	t := &report.Table{
-		Title: under(c.Title, c.Condition) + ", one after the other", HasHeadings: true,
-		Columns: []report.Column{{Name: "position"}}, Subtitle: "medians over the trials", Groups: []report.RowGroup{{}},
+		Title: under(c.Title, c.Condition) + ", " + sequence, HasHeadings: true,
+		Columns: []report.Column{{Name: position}}, Subtitle: "medians over the trials", Groups: []report.RowGroup{{}},
 	}
 	longest := 0
 	for n, one := range c.Cells {

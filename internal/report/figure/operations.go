@@ -152,18 +152,26 @@ func spectrumChanges(s *report.Spectrum) (Panel, bool) {
 	}, true
 }
 
-// curves shows single operations one after the other: the n-th container, the n-th second.
+// order says what the positions of a curve are, and in what order its points come.
+func order(c *report.Curve) (position, sequence string) {
+	if c.PerSecond {
+		return "second", "second by second"
+	}
+	return "position", "one after the other"
+}
+
+// curves shows single operations one after the other, the n-th container, or single seconds.
 func curves(d *report.Document) (all []Figure) {
 	for i := range d.Curves {
 		c := &d.Curves[i]
 		if len(c.Cells) == 0 || len(c.Cells) > len(lineColors) {
 			continue
 		}
+		_, sequence := order(c)
+		title := under(c.Title, c.Condition) + ", " + sequence
 		all = append(all, Figure{
 			Name: named(c.Metric, c.Condition, "curve"), Kind: Sequence, Numbers: curveTable(c),
-			Title: under(c.Title, c.Condition) + ", one after the other",
-			Finding: under(c.Title, c.Condition) + ", one after the other: the line is the median over the trials, " +
-				"the band between its quartiles.",
+			Title: title, Finding: title + ": the line is the median over the trials, the band between its quartiles.",
 			Panels: []Panel{curvePanel(c)},
 		})
 	}
@@ -171,6 +179,7 @@ func curves(d *report.Document) (all []Figure) {
 }
 
 func curvePanel(c *report.Curve) Panel {
+	position, sequence := order(c)
 	var ys []float64
 	var cells names
 	end := 2
@@ -184,7 +193,7 @@ func curvePanel(c *report.Curve) Panel {
 		x.ticks = append(x.ticks, tick{v, strconv.FormatFloat(v, 'f', -1, 64)})
 	}
 	var b canvas
-	b.text(margin, 14, left, words, normal, shorten(plain.Line(c.Title), 30)+" by position"+axisNote(&y))
+	b.text(margin, 14, left, words, normal, shorten(plain.Line(c.Title), 30)+" by "+position+axisNote(&y))
 	b.vertical(&y, leftSpace, cells.right())
 	b.horizontal(&x, 26, operationsHeight-34)
 	ends := make([]point, len(cells))
@@ -201,7 +210,7 @@ func curvePanel(c *report.Curve) Panel {
 	}
 	cells.write(&b, ends, operationsHeight-10)
 	return Panel{
-		Title: under(c.Title, c.Condition) + ", one operation after the other", Finding: "One line for each cell.",
+		Title: under(c.Title, c.Condition) + ", " + sequence, Finding: "One line for each cell.",
 		Width: width, Height: operationsHeight + cells.height(), body: b.String(),
 	}
 }

@@ -59,6 +59,30 @@ func write(t testing.TB, d *report.Document) []byte {
 	return b.Bytes()
 }
 
+// TestUnitIsExplained checks that a page says what its changes are of.
+func TestUnitIsExplained(t *testing.T) {
+	other := survey(2, 1, 8)
+	other.Header.ID += "b"
+	c, err := analysis.Compare([]*bench.Run{survey(2, 1, 8), other}, analysis.CompareOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compared := report.NewComparison(c, nil)
+	for unit, want := range map[analysis.Unit]string{
+		analysis.UnitRun:   "what the runs of two groups differ by",
+		analysis.UnitHost:  "what the hosts of two groups differ by",
+		analysis.UnitBlock: "what two hosts differ by in blocks that they measured at the same time",
+	} {
+		compared.Unit = string(unit)
+		if page := string(write(t, compared)); !strings.Contains(page, want) || !strings.Contains(page, "of one "+string(unit)+".") {
+			t.Errorf("the page of a comparison of %ss does not say %q", unit, want)
+		}
+	}
+	if page := string(write(t, document(t, survey(2, 1, 8)))); !strings.Contains(page, "differ by within a block") {
+		t.Error("the page of a run does not say what a change is")
+	}
+}
+
 // TestSameTitles checks that each of two metrics with one title has its own table.
 func TestSameTitles(t *testing.T) {
 	run := survey(2, 2, 8)

@@ -22,6 +22,7 @@ type view struct {
 	StyleHashes string
 	Level       string // of trust
 	Single      bool   // one run
+	Unit        string // what one value stands for
 	Foreign     bool   // another program has measured it
 
 	Screen      screenView
@@ -81,7 +82,7 @@ const (
 func newView(d *report.Document) *view {
 	v := &view{
 		Title: "tare: " + d.Screen.Title, Style: template.CSS(style()), StyleHashes: styleHash(style()),
-		Single: d.Kind == report.OneRun,
+		Single: d.Kind == report.OneRun, Unit: d.Unit,
 		Screen: screenView{
 			Title: d.Screen.Title, Trust: d.Screen.Trust, Remarks: d.Screen.Remarks, Sides: d.Screen.Sides,
 			Tables: tableViews(d.Screen.Tables),

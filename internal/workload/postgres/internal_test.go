@@ -296,7 +296,9 @@ func TestOptions(t *testing.T) {
 		"set": {
 			validSettings,
 			[]string{"", "work_mem=8MB", "a.b=c,jit=on"},
-			[]string{"work_mem", "port=1", "fsync=off", "synchronous_commit=off", "a=b\nc", "X=1", "jit=on,jit=off"},
+			[]string{
+				"work_mem", "port=1", "fsync=off", "synchronous_commit=off", "a=b\nc", "X=1", "jit=on,jit=off", "cluster_name=x",
+			},
 		},
 	} {
 		for _, v := range tt.good {
@@ -308,6 +310,23 @@ func TestOptions(t *testing.T) {
 			if tt.valid(v) == nil {
 				t.Errorf("%s=%s is accepted", name, v)
 			}
+		}
+	}
+}
+
+// A trial has the metrics of its parts and of their steps, and those of no part.
+func TestMeasures(t *testing.T) {
+	params := map[string]string{}
+	for _, p := range (workload{}).Params() {
+		params[p.Name] = p.Default
+	}
+	params["parts"], params["sweep"] = "write", "1,4"
+	for metric, want := range map[string]bool{
+		"write.rate": true, "write.rate.c4": true, "write.rate.c8": false, "write.time.p50": true, "read.rate": false,
+		"read.rate.c4": false, "write.checkpoint": true, "write.connect.p50": true, "postgres.ready": true,
+	} {
+		if got := (workload{}).Measures(params, metric); got != want {
+			t.Errorf("%s is measured: %t", metric, got)
 		}
 	}
 }

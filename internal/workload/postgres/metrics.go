@@ -31,6 +31,7 @@ const (
 	hitRatio     = "hit_ratio"
 	readsEach    = "server.reads"
 	checkpoints  = "checkpoints"
+	checkpoint   = "checkpoint"
 	deadlocks    = "deadlocks"
 	tempBytes    = "temp_bytes"
 	cpuEach      = "server.cpu"
@@ -48,6 +49,13 @@ func metric(
 func counter(name, title, unit, doc string) bench.Metric {
 	m := metric(name, title, unit, bench.Neither, bench.Difference, doc)
 	m.Role = bench.Counter
+	return m
+}
+
+// state is what the trial was like. It is neither compared nor a reason.
+func state(name, title, unit, doc string) bench.Metric {
+	m := metric(name, title, unit, bench.Neither, bench.Difference, doc)
+	m.Role = bench.State
 	return m
 }
 
@@ -151,6 +159,8 @@ func serverMetrics() []bench.Metric {
 			"Pages that the server read from the kernel, divided by the number of transactions (pg_stat_database)."),
 		metric(checkpoints, "checkpoints", n, bench.Neither, bench.Difference,
 			"Checkpoints that began during the part; 0 with settings steady."),
+		state(checkpoint, "share of the time with a checkpoint under way", n,
+			"Of the whole seconds of the measured time, by the lines of the server's log; missing below three seconds."),
 		metric(deadlocks, "deadlocks", n, bench.Lower, bench.Difference, "Deadlocks during the part (pg_stat_database)."),
 		metric(tempBytes, "bytes of temporary files", b, bench.Lower, bench.Difference,
 			"Bytes that the server wrote to temporary files during the part (pg_stat_database)."),
@@ -212,7 +222,7 @@ func trialMetrics() []bench.Metric {
 		metric(copyTime, "copy of the cluster", s, bench.Lower, bench.Ratio,
 			"Time in which the launcher copied the cluster to the cell's storage and forced it to the disk."),
 		metric(memoryRest, "memory of the server at rest", b, bench.Lower, bench.Ratio,
-			"Proportional set size of the server's processes before the first part, as under load: hardly any shared "+
-				"buffers, since no process that serves clients is there."),
+			"Proportional set size of the server's processes before the first part. It has hardly any of the shared buffers, "+
+				"since the processes that serve clients, which use them, are not there yet."),
 	}
 }

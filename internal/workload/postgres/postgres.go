@@ -24,6 +24,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
@@ -104,6 +106,22 @@ func (workload) RestingMemory(params map[string]string) int64 {
 	const eachScale = 16 << 20
 	pages, _ := bufferPages(o.server["shared_buffers"]) // it was validated
 	return pages*pageSize + int64(o.scale)*eachScale
+}
+
+// Measures implements bench.PartMeasurer: metrics belong to a part, and some of them to a step of its sweep.
+func (workload) Measures(params map[string]string, metric string) bool {
+	o, err := parseOptions(params)
+	name, _, _ := strings.Cut(metric, ".")
+	if err != nil || !slices.Contains(allParts(), name) {
+		return true
+	}
+	i := slices.IndexFunc(o.parts, func(p part) bool { return p.name == name })
+	if i < 0 {
+		return false
+	}
+	_, step, _ := strings.Cut(metric, ".c")
+	clients, err := strconv.Atoi(step)
+	return err != nil || slices.Contains(o.parts[i].sweep, clients)
 }
 
 // CheckParams implements bench.ParamChecker.

@@ -60,14 +60,21 @@ func (t *trial) recordSeries(to bench.Recorder, r partResult) {
 	}
 	to.Series(Rate+supervise.SlicesSuffix, r.report.Slices[Rate])
 	from, err := strconv.ParseInt(r.report.Facts["counting"], 10, 64)
-	if turns := t.task.Turns; err == nil && (turns == nil || !turns.On()) {
-		to.Series("per_second.checkpoint", t.log.checkpointing(time.Duration(from), len(r.report.Series[perSecond()[0]])))
+	seconds := len(r.report.Series[perSecond()[0]])
+	if turns := t.task.Turns; err != nil || seconds == 0 || turns != nil && turns.On() {
+		return
 	}
+	shares, sum := t.log.checkpointing(time.Duration(from), seconds), 0.0
+	for _, share := range shares {
+		sum += share
+	}
+	to.Series(bench.PerSecond+checkpoint, shares)
+	to.Record(checkpoint, sum/float64(seconds))
 }
 
 // perSecond are the series of a load that has several seconds.
 func perSecond() []string {
-	return []string{"per_second.rate", "per_second.time.mean", "per_second.time.max"}
+	return []string{bench.PerSecond + Rate, bench.PerSecond + "time.mean", bench.PerSecond + "time.max"}
 }
 
 // values computes what the server counted, most of it per transaction. Those of the warm-up count on

@@ -22,6 +22,7 @@ func ownSettings() []string {
 		"superuser_reserved_connections", "log_destination", "logging_collector", "lc_messages", "log_checkpoints",
 		"log_line_prefix", "log_min_messages", "data_directory", "hba_file", "ident_file", "config_file",
 		"external_pid_file", "ssl_cert_file", "ssl_key_file", "wal_level", "max_wal_senders", "update_process_title",
+		"cluster_name",
 	}
 }
 
@@ -37,6 +38,7 @@ func serverSettings(o options, version int, at place) []setting {
 		{"lc_messages", "C"},
 		{"log_checkpoints", "on"},
 		{"log_line_prefix", ""},
+		{"cluster_name", ""}, // it would be in the titles of processes: see servesClient
 		{"fsync", o.server["fsync"]},
 		{"synchronous_commit", o.server["commit"]},
 		{"full_page_writes", o.server["full_page_writes"]},

@@ -268,7 +268,7 @@ func (b *builder) configure(context.Context) error {
 		return fmt.Errorf("%w: PostgreSQL %.20q: tare needs version 10 or later", bench.ErrUnsupported, version)
 	}
 	b.version = major * 10_000
-	cert, key, err := certify()
+	cert, key, err := supervise.Certify()
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/foreign/pgbench"
 	"github.com/tare-bench/tare/internal/kernel/affinity"
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/client"
 	pgload "github.com/tare-bench/tare/internal/load/postgres"
 	"github.com/tare-bench/tare/internal/supervise"
 	"github.com/tare-bench/tare/internal/supervise/capacity"
@@ -116,12 +117,12 @@ func (t *trial) runTool(ctx context.Context, p part) (report *load.Report, err e
 	spec := l.Spec(t.client, bench.Spec{
 		Network: "host", Env: []string{"PGPASSWORD=" + t.template.password, "PGSSLMODE=" + ssl},
 	})
-	client, err := supervise.Start(ctx, t.client, spec, t.m, "client")
+	running, err := supervise.Start(ctx, t.client, spec, t.m, "client")
 	if err != nil {
 		return nil, err
 	}
-	defer t.m.Cleanup(client.Remove)
-	output, err := client.Output(ctx)
+	defer t.m.Cleanup(running.Remove)
+	output, err := running.Output(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", toolName, err)
 	}
@@ -138,10 +139,9 @@ func (t *trial) toolArguments(r toolRun) []string {
 	if t.at.IsValid() {
 		port = int(t.at.Port())
 	}
-	seconds := int(math.Ceil((r.warmup + r.part.length()).Seconds()))
 	args := []string{
 		"-h", host, "-p", strconv.Itoa(port), "-U", userName, "-n", "-M", "prepared", "-c", strconv.Itoa(r.part.clients),
-		"-j", strconv.Itoa(min(r.part.clients, max(1, len(t.cpus.client)))), "-T", strconv.Itoa(seconds),
+		"-j", strconv.Itoa(min(r.part.clients, max(1, len(t.cpus.client)))), "-T", strconv.Itoa(r.seconds()),
 		"-l", "--log-prefix=" + r.prefix,
 	}
 	if filepath.IsAbs(r.part.script) {
@@ -164,6 +164,11 @@ type toolRun struct {
 	warmup time.Duration
 	prefix string // of the files of its log
 }
+
+// seconds is for how long pgbench runs, in whole seconds: at least one second longer than what is measured. The
+// warm-up begins only when a first transaction has ended, and the end of the time must not come after that of
+// pgbench.
+func (r toolRun) seconds() int { return int(math.Ceil((r.warmup + r.part.length()).Seconds())) + 1 }
 
 // read makes a report of what pgbench printed and of its log. A transaction counts by when it ended: after
 // the warm-up, which begins when the first one ends, and within the time.
@@ -224,10 +229,12 @@ func (r toolRun) report(l *pgbench.Log, all int64) (*load.Report, error) {
 		out.Notes = append(out.Notes, pgload.NoteFailed)
 	}
 	offer, _ := strconv.ParseFloat(cmp.Or(r.part.rate, "0"), 64) // it was validated
+	// Transactions are due at random times, so the standard deviation of their number is its root.
+	due := offer * r.part.length().Seconds()
 	switch {
 	case offer == 0:
 		out.Notes = append(out.Notes, pgload.NoteClosedLoop)
-	case rate < (1-pgload.MaxMissed)*offer:
+	case float64(l.Transactions) < (1-client.MaxMissed)*due-3*math.Sqrt(due):
 		out.Notes = append(out.Notes, pgload.NoteRateMissed)
 	}
 	if offer > 0 {

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tare-bench/tare/internal/foreign/pgbench"
 	pgload "github.com/tare-bench/tare/internal/load/postgres"
 )
 
@@ -56,6 +58,36 @@ func TestToolReport(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{pgload.NoteFailed, pgload.NoteClosedLoop}, got.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+}
+
+// pgbench still runs when the measured time ends, which begins with its first transaction.
+func TestToolSeconds(t *testing.T) {
+	for _, tt := range []struct {
+		warmup time.Duration
+		time   string
+		want   int
+	}{{0, "1s", 2}, {250 * time.Millisecond, "1750ms", 3}, {250 * time.Millisecond, "1s", 3}} {
+		r := toolRun{part: part{time: tt.time}, warmup: tt.warmup}
+		if got := r.seconds(); got != tt.want {
+			t.Errorf("after %v for %s: %d s, want %d", tt.warmup, tt.time, got, tt.want)
+		}
+	}
+}
+
+// The number of transactions that pgbench has due varies by chance, and that alone misses no rate.
+func TestToolRateMissed(t *testing.T) {
+	for n, want := range map[int64]bool{85: false, 60: true} {
+		l := pgbench.NewLog()
+		l.Transactions = n
+		l.Times.AddMany(time.Millisecond, n)
+		got, err := toolRun{part: part{name: partLoad, time: "1s", rate: "100"}}.report(l, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(got.Notes, pgload.NoteRateMissed) != want {
+			t.Errorf("%d of 100 due: notes %v", n, got.Notes)
+		}
 	}
 }
 

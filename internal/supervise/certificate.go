@@ -1,4 +1,4 @@
-package postgres
+package supervise
 
 import (
 	"crypto/ecdsa"
@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// certify makes a self-signed certificate and its key, in PEM. The key protects nothing.
-func certify() (cert, key string, err error) {
+// Certify makes a self-signed certificate and its key, in PEM, for a server whose clients do not verify it. The key
+// protects nothing.
+func Certify() (cert, key string, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return "", "", err

@@ -26,7 +26,7 @@ func most(n int, p float64) int {
 	}
 }
 
-// lookWeathers are the weathers, and one in which neighbouring trials, and so neighbouring
+// lookWeathers are the weathers that pairs feel, and one in which neighbouring trials, and so neighbouring
 // blocks, are alike: nine parts in ten of a trial's noise are still there in the next one.
 func lookWeathers() []noiseModel {
 	at := 0.0
@@ -34,7 +34,7 @@ func lookWeathers() []noiseModel {
 		at = 0.95*at + math.Sqrt(1-0.95*0.95)*0.03*r.NormFloat64()
 		return at
 	}
-	return append(noiseModels(), noiseModel{"autocorrelated", autocorrelated, nil})
+	return append(pairedNoiseModels(), noiseModel{"autocorrelated", autocorrelated, nil})
 }
 
 // atLook is the run as it was at a look: after so many blocks, the last of sizes, and
@@ -94,18 +94,36 @@ func smallestP(r *analysis.Result) float64 {
 	return smallest
 }
 
+// A lookedAt is a run with the smallest p-values that looks at it have shown, by how many blocks each
+// had. Users who go on in different ways look at the same in part.
+type lookedAt struct {
+	run      *bench.Run
+	smallest map[string]float64
+}
+
+// look is the smallest adjusted p-value after looks at so many blocks.
+func (l *lookedAt) look(t *testing.T, sizes []int) float64 {
+	t.Helper()
+	key := fmt.Sprint(sizes)
+	if p, ok := l.smallest[key]; ok {
+		return p
+	}
+	r := analyze(t, atLook(l.run, sizes))
+	if r.Looks != len(sizes) {
+		t.Fatalf("look %d is taken for look %d", len(sizes), r.Looks)
+	}
+	l.smallest[key] = smallestP(r)
+	return l.smallest[key]
+}
+
 // claimsAt is the look at which a user ends with a claim who extends a run exactly while
 // nothing in it is significant; 0 where there is none after mostLooks. Level is what a look
 // may spend.
-func claimsAt(t *testing.T, run *bench.Run, p policy, level func(look int) float64) int {
+func claimsAt(t *testing.T, run *lookedAt, p policy, level func(look int) float64) int {
 	t.Helper()
 	sizes := []int{firstBlocks}
 	for look := 1; look <= mostLooks; look++ {
-		r := analyze(t, atLook(run, sizes))
-		if r.Looks != look {
-			t.Fatalf("look %d is taken for look %d", look, r.Looks)
-		}
-		smallest := smallestP(r)
+		smallest := run.look(t, sizes)
 		if smallest < level(look) {
 			return look
 		}
@@ -121,28 +139,33 @@ func claimsAt(t *testing.T, run *bench.Run, p policy, level func(look int) float
 // Nothing differs, and a user extends the run while nothing is significant. With the rule
 // at most 5 % of them end with a claim, however many looks they take; without it, many do.
 func TestFalseAlarmsOverLooks(t *testing.T) {
-	n := repetitions(25, 2000)
+	n := analysistest.Repetitions(25, 2000)
 	bares := min(n, 500) // without the rule the share is so large that fewer show it
 	t.Logf("%d runs each, 3 cells, 2 primary metrics, %d blocks and then more, at most %d;", n, firstBlocks, mostBlocks)
 	t.Logf("share with a false claim after 1, 2, 3, 5 looks: with the rule | at 5 %% each time")
 	for _, w := range lookWeathers() {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			for _, p := range policies() {
-				ruled, bare := make([]int, mostLooks+1), make([]int, mostLooks+1)
-				for i := range n {
-					s := fiveEqualCells(w, uint64(i+1), mostBlocks)
-					s.Cells, s.Metrics = s.Cells[:3], s.Metrics[:2]
-					run := analysistest.Run(s)
-					ruled[claimsAt(t, run, p, bench.LookLevel)]++
+			var ruled, bare [][]int // by policy
+			for range policies() {
+				ruled, bare = append(ruled, make([]int, mostLooks+1)), append(bare, make([]int, mostLooks+1))
+			}
+			for i := range n {
+				s := fiveEqualCells(w, uint64(i+1), mostBlocks)
+				s.Cells, s.Metrics = s.Cells[:3], s.Metrics[:2]
+				run := &lookedAt{analysistest.Run(s), map[string]float64{}}
+				for k, p := range policies() {
+					ruled[k][claimsAt(t, run, p, bench.LookLevel)]++
 					if i < bares {
-						bare[claimsAt(t, run, p, func(int) float64 { return 0.05 })]++
+						bare[k][claimsAt(t, run, p, func(int) float64 { return 0.05 })]++
 					}
 				}
-				t.Logf("%-20s %s | %s", p.name, shares(ruled, n), shares(bare, bares))
-				atMost5(t, p.name, ruled, n)
-				if k := sum(bare[1:]); bares >= 500 && k <= most(bares, 0.05) {
-					t.Errorf("%s: %d of %d users without the rule: this user does not test it", p.name, k, bares)
+			}
+			for k, p := range policies() {
+				t.Logf("%-20s %s | %s", p.name, shares(ruled[k], n), shares(bare[k], bares))
+				atMost5(t, p.name, ruled[k], n)
+				if claims := sum(bare[k][1:]); bares >= 500 && claims <= most(bares, 0.05) {
+					t.Errorf("%s: %d of %d users without the rule: this user does not test it", p.name, claims, bares)
 				}
 			}
 		})
@@ -256,7 +279,7 @@ func TestFalseAlarmsOfTheWorstUser(t *testing.T) {
 // What differs by exactly δ is called the same by a user who extends until it is in at most
 // 5 % of runs.
 func TestFalseAlarmsOfSameOverLooks(t *testing.T) {
-	n := repetitions(50, 2000)
+	n := analysistest.Repetitions(50, 2000)
 	t.Logf("%d runs each, a true difference of δ = 4 %%; share that is called the same after 1, 2, 3, 5 looks:", n)
 	for _, w := range lookWeathers() {
 		t.Run(w.name, func(t *testing.T) {
@@ -287,9 +310,9 @@ func TestFalseAlarmsOfSameOverLooks(t *testing.T) {
 // What the first look loses, because it leaves something for others, and what a second one
 // finds.
 func TestPowerOfLooks(t *testing.T) {
-	n := repetitions(40, 2000)
+	n := analysistest.Repetitions(40, 2000)
 	t.Logf("%d runs each, 3 cells, 2 primary metrics; a true difference in one of the cells is found:", n)
-	for _, w := range lookWeathers() {
+	for _, w := range pairedNoiseModels() { // where trials are alike, everything is found
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			t.Logf("%6s %6s | %8s %8s | %14s %14s", "effect", "blocks", "at 5 %", "at 4 %", "look 2 with 2n", "new run of 2n")

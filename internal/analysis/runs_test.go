@@ -89,7 +89,7 @@ func compareInRunRatios(a, b *bench.Run) stat.Interval {
 // interval of each holds the truth. From one run each, no form can: that is why there is
 // none. With six each, those of values and of in-run ratios do, whatever a run does.
 func TestRunsCoverage(t *testing.T) {
-	n := repetitions(150, 4000)
+	n := analysistest.Repetitions(150, 4000)
 	t.Logf("%d comparisons each; coverage of the interval (and its median half-width)", n)
 	const line = "%-36s %18s %18s %18s %18s"
 	t.Logf(line, "effect of a run", "1 run, trials", "1 run, ratios", "6 runs, values", "6 runs, ratios")
@@ -140,7 +140,7 @@ func share(k, n int) float64 { return 100 * float64(k) / float64(n) }
 // between runs of the same: whatever a run does by itself, never from one run each, and
 // after adjustment in at most one of twenty from six.
 func TestRunsFalseAlarms(t *testing.T) {
-	n := repetitions(100, 4000)
+	n := analysistest.Repetitions(100, 4000)
 	t.Logf("%d comparisons each, 2 cells; those with any verdict (one run each) or any difference (six)", n)
 	for i, h := range runVariations() {
 		r := rand.New(rand.NewPCG(uint64(i), 15))
@@ -176,7 +176,7 @@ func anyVerdict(c *analysis.Contrast, such func(analysis.Verdict) bool) bool {
 // TestRunsPower plants +5 % in a cell of one side: what a run does to all of its trials
 // hides it from the values, and not from the in-run ratios.
 func TestRunsPower(t *testing.T) {
-	n := repetitions(40, 2000)
+	n := analysistest.Repetitions(40, 2000)
 	t.Logf("%d comparisons each of six runs a side, +5 %% in one cell; found by its values, and by its in-run ratio", n)
 	for i, h := range runVariations() {
 		r := rand.New(rand.NewPCG(uint64(i), 16))

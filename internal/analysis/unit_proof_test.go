@@ -27,7 +27,7 @@ func walk(r *rand.Rand, blocks int, step float64) []float64 {
 // it was not, and how often a host that changed by itself is said to.
 func TestRunsJointCoverage(t *testing.T) {
 	const blocks = 20
-	n := repetitions(300, 4000)
+	n := analysistest.Repetitions(300, 4000)
 	t.Logf("%d comparisons each of %d blocks, noise 3 %%", n, blocks)
 	for i, own := range []float64{0, 0.005, 0.02} {
 		r := rand.New(rand.NewPCG(uint64(i), 38))

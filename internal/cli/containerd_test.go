@@ -94,9 +94,9 @@ func TestDaemonsSideBySide(t *testing.T) {
 	p := newTestEnv(t)
 	var doc report.Document
 	decode(t,
-		p.must(t, "run", "lifecycle", "--json", "--blocks", "1", "--warmup", "0", "--precision", "off", "--no-control",
-			"--engine", "docker,docker,name=other,host=unix://"+d.socket+",containerd,containerd,name=second,address="+
-				d.containerdSocket()).stdout, &doc)
+		p.must(t, "run", "lifecycle", "--json", "--blocks", "1", "--warmup", "0", "--washout", "off", "--precision", "off",
+			"--no-control", "--engine", "docker,docker,name=other,host=unix://"+d.socket+
+				",containerd,containerd,name=second,address="+d.containerdSocket()).stdout, &doc)
 	var names []string
 	for _, e := range doc.Runs[0].Engines {
 		names = append(names, e.Name+" "+e.Driver)

@@ -170,12 +170,13 @@ func (d *daemon) unmount(t *testing.T) {
 // A daemon that dies takes its cell with it, and no other: the run goes on and
 // says why. Once it runs again, clean removes what was left there.
 func TestDockerDies(t *testing.T) {
+	t.Parallel() // it waits for the daemon, and measures nothing
 	for name, args := range map[string][]string{
 		"whole trials": {"lifecycle"},
 		"turns":        {"cpu", "--param", "time=200ms", "--param", "kernels=prime", "--interleave", "auto"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it waits for the daemon, and measures nothing
+			t.Parallel() // as above
 			dockerDies(t, args...)
 		})
 	}

@@ -36,11 +36,12 @@ func (p *testEnv) limit(t *testing.T, r *process, l cgroup.Limits) {
 // A host that runs out of processes or of memory ends the filling. It is said at
 // which container, and everything that was started is removed.
 func TestDensityOnAFullHost(t *testing.T) {
+	t.Parallel() // what is limited is each run's own group
 	engines := usable(t, "floor", "runc", "crun", "containerd")
 	for name, l := range map[string]cgroup.Limits{"processes": {Pids: 15}, "memory": {Memory: 8 << 20}} {
 		for until, outcome := range map[string]bench.Outcome{"count": bench.Failed, "failure": bench.OK} {
 			t.Run(name+"/"+until, func(t *testing.T) {
-				t.Parallel() // what is limited is each run's own group
+				t.Parallel() // as above
 				p := newTestEnv(t)
 				r := p.begin(t, "run", "density", "--json", "--engine", strings.Join(engines, ","), "--count", "60",
 					"--param", "until="+until, "--param", "idle=100ms", "--blocks", "1", "--warmup", "0", "--precision", "off",

@@ -24,7 +24,7 @@ func TestPlantedDelayIsFound(t *testing.T) {
 	p := newTestEnv(t)
 	quick, slow := p.runtime(t, "runc.start.0ms"), p.runtime(t, "runc.start.20ms")
 	metrics := []string{"first_instruction", "total", "start"}
-	runs, blocks := 14, 30
+	runs, blocks := 14, 20
 	if testing.Short() {
 		runs, blocks = 1, 15
 	}

@@ -12,6 +12,7 @@ import (
 // Every built-in experiment runs on every engine that must be here, does what
 // it says, and leaves nothing.
 func TestBuiltinExperiments(t *testing.T) {
+	t.Parallel() // no time is asserted; the experiments themselves come one after the other
 	engines := usable(t, "native", "floor", "runc", "crun", "docker", "podman", "containerd", "cri")
 	servers, parts := engines, []string{"read1", "read", "write1", "write"}
 	if testing.Short() { // the tests of workload/postgres have native, floor, runc, and all parts
@@ -32,9 +33,9 @@ func TestBuiltinExperiments(t *testing.T) {
 			nil, usable(t, "native", "cri"),
 		},
 		{[]string{"operations", "--param", "operations=create,start,kill,remove"}, []string{"kill"}, []string{"cri"}, nil},
-		{[]string{"throughput", "--concurrency", "3", "--param", "iterations=2"}, []string{"rate", "errors"}, nil, nil},
-		{[]string{"population", "--factor", "population=3"}, []string{"first_instruction"}, nil, nil},
-		{[]string{"density", "--count", "3", "--param", "idle=200ms"}, []string{"memory", "memory.inside", "containers", "start.last"}, nil, nil},
+		{[]string{"throughput", "--concurrency", "2", "--param", "iterations=2"}, []string{"rate", "errors"}, nil, nil},
+		{[]string{"population", "--factor", "population=2"}, []string{"first_instruction"}, nil, nil},
+		{[]string{"density", "--count", "2", "--param", "idle=100ms"}, []string{"memory", "memory.inside", "containers", "start.last"}, nil, nil},
 		{
 			[]string{"idle", "--param", "time=200ms", "--param", "calm=0s"},
 			[]string{"idle.memory", "idle.processes", "idle.wakeups", "idle.cpu"},
@@ -61,7 +62,7 @@ func TestBuiltinExperiments(t *testing.T) {
 		},
 		{
 			[]string{
-				"postgres", "--washout", "30ms", "--param", "scale=1", "--param", "clients=2", "--param",
+				"postgres", "--param", "scale=1", "--param", "clients=2", "--param",
 				"time=100ms", "--param", "write_time=100ms", "--param", "warmup=10ms", "--param", "parts=" + strings.Join(parts, ","),
 			},
 			[]string{parts[0] + ".time.p50", parts[len(parts)-1] + ".rate", "postgres.ready"},
@@ -80,7 +81,7 @@ func TestBuiltinExperiments(t *testing.T) {
 			}
 			args := append([]string{
 				"run", "--json", "--engine", strings.Join(of, ","), "--blocks", "1", "--warmup", "0",
-				"--precision", "off", "--no-control",
+				"--washout", "off", "--precision", "off", "--no-control",
 			}, tt.args...)
 			var d report.Document
 			decode(t, p.must(t, args...).stdout, &d)

@@ -58,10 +58,11 @@ func shortTimeouts(engine string, more ...string) []string {
 // A runtime that hangs costs its own cell, and only three times the limit.
 // Where it hangs in delete, tare removes the container itself.
 func TestRuntimeHangs(t *testing.T) {
+	t.Parallel() // most of the time it waits
 	require(t, "runc")
 	for command, operation := range map[string]string{"create": "create", "start": "start", "delete": "remove"} {
 		t.Run(command, func(t *testing.T) {
-			t.Parallel() // most of the time it waits
+			t.Parallel() // as above
 			p := newTestEnv(t)
 			result := p.tare(t, shortTimeouts("oci,name=mine,binary="+p.runtime(t, "runc."+command+".hang"))...)
 			p.wantGivenUp(t, result, operation)
@@ -71,6 +72,7 @@ func TestRuntimeHangs(t *testing.T) {
 
 // A process that never exits, and one that prints without end.
 func TestContainerDoesNotEnd(t *testing.T) {
+	t.Parallel() // most of the time it waits
 	program := releaseBinary(t)
 	for _, engine := range usable(t, "native", "floor", "runc", "docker") {
 		tasks, limit := []string{"hold", "stubborn", "spew"}, "1s"
@@ -79,7 +81,7 @@ func TestContainerDoesNotEnd(t *testing.T) {
 		}
 		for _, task := range tasks {
 			t.Run(engine+"/"+task, func(t *testing.T) {
-				t.Parallel() // most of the time it waits
+				t.Parallel() // as above
 				doesNotEnd(t, program, engine, task, limit)
 			})
 		}

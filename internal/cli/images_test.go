@@ -24,7 +24,7 @@ func TestOneImageUnderTwoNames(t *testing.T) {
 	var d report.Document
 	r := p.must(t, "run", "image", "host:nginx", "tar:"+packed, "--json", "--engine", "docker", "--blocks", "1",
 		"--warmup", "0", "--no-control", "--param", "few.repeat=1", "--param", "many.requests=2000",
-		"--param", "rate.time=2s")
+		"--param", "rate.time=1s", "--washout", "off")
 	decode(t, r.stdout, &d)
 	if strings.Contains(r.stderr, "only image") {
 		t.Errorf("two images are said to be one: %s", r.stderr)
@@ -60,7 +60,8 @@ func TestAnImageThatServesNothing(t *testing.T) {
 	p := newTestEnv(t)
 	var d report.Document
 	result := p.tare(t, "run", "image", "host:nginx", "host:true", "--json", "--engine", "docker", "--blocks", "1",
-		"--warmup", "0", "--no-control", "--param", "few.repeat=1", "--param", "many.requests=500")
+		"--warmup", "0", "--no-control", "--param", "few.repeat=1", "--param", "many.requests=500",
+		"--param", "rate.time=1s", "--washout", "off")
 	if result.code != 3 {
 		t.Errorf("exit code %d, want 3\n%s", result.code, result.stderr)
 	}

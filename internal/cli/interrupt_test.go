@@ -122,6 +122,7 @@ func shorter(engines []string) []string { return small(engines, "--blocks", "2")
 // A run that is killed at any instant is a prefix of itself; what it left is
 // removed by clean, or by resume, which finishes it.
 func TestKilled(t *testing.T) {
+	t.Parallel() // nothing is measured
 	engines := usable(t, "native", "floor", "crun", "runc", "docker")
 	whole := newTestEnv(t)
 	whole.must(t, shorter(engines)...)
@@ -174,6 +175,7 @@ func killed(t *testing.T, engines []string, undisturbed *bench.Run, after int, w
 
 // The data of a run that is killed are found, wherever they lie.
 func TestKilledWithData(t *testing.T) {
+	t.Parallel() // nothing is measured
 	for _, engine := range usable(t, "native", "floor", "runc", "docker") {
 		kinds := []string{"bind"}
 		if engine == "docker" {
@@ -181,7 +183,7 @@ func TestKilledWithData(t *testing.T) {
 		}
 		for _, kind := range kinds {
 			t.Run(engine+" "+kind, func(t *testing.T) {
-				t.Parallel() // nothing is measured
+				t.Parallel() // as above
 				killedWithData(t, engine, kind)
 			})
 		}
@@ -315,6 +317,7 @@ func TestInterruptedTells(t *testing.T) {
 // A run that is killed between two turns leaves processes that wait for their next one. Clean removes them, and
 // resume finishes the run.
 func TestKilledInTurns(t *testing.T) {
+	t.Parallel() // nothing is measured
 	engines := []string{"native", "runc"}
 	if !testing.Short() {
 		engines = append(engines, "floor", "crun")
@@ -322,7 +325,7 @@ func TestKilledInTurns(t *testing.T) {
 	for _, engine := range usable(t, engines...) {
 		t.Run(engine, func(t *testing.T) {
 			p := newTestEnv(t)
-			r := p.begin(t, "run", "cpu", "--engine", engine+","+engine+",name=other", "--param", "time=1s", "--param",
+			r := p.begin(t, "run", "cpu", "--engine", engine+","+engine+",name=other", "--param", "time=500ms", "--param",
 				"kernels=prime", "--interleave", "auto", "--blocks", "1", "--warmup", "0", "--washout", "off", "--precision", "off")
 			resting := p.awaitTurns(t, r, 2)
 			if err := r.cmd.Process.Kill(); err != nil {

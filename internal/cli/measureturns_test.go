@@ -40,7 +40,7 @@ func TestMeasureTurns(t *testing.T) {
 	small := len(m.args) == 0
 	if small {
 		engines := strings.Join(usable(t, "native", "floor"), ",")
-		m.args = strings.Fields("cpu --engine " + engines + " --param time=200ms --param kernels=prime " +
+		m.args = strings.Fields("cpu --engine " + engines + " --param time=100ms --param kernels=prime " +
 			"--blocks 6 --warmup 0 --precision off --washout off")
 	}
 	if m.dir == "" {

@@ -36,6 +36,9 @@ func TestServers(t *testing.T) {
 		t.Run(test.server, func(t *testing.T) {
 			ref := server(t, test.server, test.client)
 			for name, open := range servingEngines() {
+				if testing.Short() && name == "docker" && test.server != "redis-server" {
+					continue // other tests have nginx and PostgreSQL there
+				}
 				t.Run(name, func(t *testing.T) {
 					e := open(enginetest.NewEnv(t, imagetest.Library(t)))
 					enginetest.Use(t, e)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 
@@ -18,10 +17,7 @@ import (
 // conditions, whose trials in a block have something in common. Of 2000 screens each: 45, 75 and
 // 69 with a claim after 9, 13 and 40 blocks, and 40 and 58 of grids after 13 and 40.
 func TestFalseAlarmsOnTheScreen(t *testing.T) {
-	n := 100
-	if os.Getenv("TARE_PROOFS") != "" {
-		n = 2000
-	}
+	n := analysistest.Repetitions(100, 2000)
 	for _, tt := range []struct {
 		blocks     int
 		conditions []string

@@ -54,9 +54,10 @@ start_docker() {
 }
 
 # conformance ENGINES NAME...: the suites, of which no engine listed may be missing,
-# without the tests that match $skip.
+# without the tests that match $skip, and in their short form if $short is set.
 conformance() {
-	local engines=$1 name log options=("-test.skip=${skip:-^$}" -test.v -test.shuffle=on -test.timeout=20m)
+	local engines=$1 name log
+	local options=("-test.skip=${skip:-^$}" -test.v -test.shuffle=on -test.timeout=20m ${short:+-test.short})
 	shift
 	for name in "$@"; do
 		log=/tmp/$name.log

@@ -6,12 +6,25 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 )
+
+// Repetitions is how many whole runs a test simulates: few of them, unless the environment variable
+// TARE_PROOFS asks for a proof, or for half of one.
+func Repetitions(few, proof int) int {
+	switch os.Getenv("TARE_PROOFS") {
+	case "":
+		return few
+	case "half":
+		return proof / 2
+	}
+	return proof
+}
 
 // A Shape describes a run. Its zero values are a calm machine.
 type Shape struct {

@@ -91,7 +91,11 @@ func cancelledCreate(t *testing.T, s *suite) {
 		t.Errorf("Create = %v, want context.Canceled", err)
 	}
 	// At any other moment there is either a complete container or nothing at all.
-	for after := 100 * time.Microsecond; after < 200*time.Millisecond; after *= 2 {
+	longer := time.Duration(2)
+	if testing.Short() {
+		longer = 4
+	}
+	for after := 100 * time.Microsecond; after < 200*time.Millisecond; after *= longer {
 		s.createUntil(t, spec, token, after)
 		// The things that Prepare made may be used up.
 		known := func(trace string) bool { return slices.Contains(before, trace) }

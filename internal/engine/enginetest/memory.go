@@ -40,8 +40,7 @@ func shmDefault(t *testing.T, s *suite) {
 	if s.Remote || s.Sandboxed { // read from a specification, which need not say a size
 		return
 	}
-	_, inside := s.factsOf(t, s.spec())
-	s.shmRuns(t, s.spec("hold"), inside.Shm)
+	s.shmRuns(t, s.spec("hold"), s.plainFacts(t).Shm)
 }
 
 // shmRuns checks what Inspect says of a running container.
@@ -59,7 +58,7 @@ func processFacts(t *testing.T, s *suite) {
 		return
 	}
 	x := s.ready(t, s.spec("hold"), "ready\n")
-	_, inside := s.factsOf(t, s.spec())
+	inside := s.plainFacts(t)
 	got := readback.Facts(x.pid(t))
 	if got == nil {
 		t.Fatal("nothing is known about the first process")

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -129,11 +130,12 @@ func AsOrdinaryUser(t *testing.T, test string) {
 	text, err := os.ReadFile(os.Args[0])
 	noError(t, errors.Join(err, os.WriteFile(program, text, 0o755)))
 	noError(t, os.WriteFile(agent, imagetest.Agent(t), 0o644))
-	cmd := exec.CommandContext(t.Context(), program, "-test.run=^"+test+"$", "-test.v")
+	cmd := exec.CommandContext(t.Context(), program, "-test.run=^"+test+"$", "-test.v",
+		fmt.Sprintf("-test.short=%v", testing.Short()))
 	cmd.Dir = dir
 	cmd.Env = []string{
 		"TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), imagetest.AgentVariable + "=" + agent,
-		enginesVariable + "=" + os.Getenv(enginesVariable),
+		enginesVariable + "=" + os.Getenv(enginesVariable), "GORACE=" + os.Getenv("GORACE"),
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	if out, err := cmd.CombinedOutput(); err != nil {

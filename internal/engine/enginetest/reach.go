@@ -65,25 +65,27 @@ func networkPaths() []networkPath {
 func reaches(t *testing.T, s *suite) {
 	for _, w := range networkPaths() {
 		t.Run(strings.TrimSpace(w.network+" "+w.reach), func(t *testing.T) {
+			var ports []bench.Port
 			for _, protocol := range []string{"tcp", "udp"} {
 				port, err := netpath.FreePort(netip.IPv4Unspecified(), protocol)
 				noError(t, err)
-				s.reach(t, w, bench.Port{Container: port, Protocol: protocol})
+				ports = append(ports, bench.Port{Container: port, Protocol: protocol})
 			}
+			s.reach(t, w, ports)
 		})
 	}
 }
 
 // specFor changes a Spec so that the container is reached by a way.
-func (s *suite) specFor(w networkPath, p bench.Port) bench.Spec {
+func (s *suite) specFor(w networkPath, ports []bench.Port) bench.Spec {
 	spec := s.spec("hold")
-	spec.Network, spec.Reach, spec.Ports = w.network, w.reach, []bench.Port{p}
+	spec.Network, spec.Reach, spec.Ports = w.network, w.reach, ports
 	return spec
 }
 
-func (s *suite) reach(t *testing.T, w networkPath, p bench.Port) {
+func (s *suite) reach(t *testing.T, w networkPath, ports []bench.Port) {
 	t.Helper()
-	spec := s.specFor(w, p)
+	spec := s.specFor(w, ports)
 	if s.Remote && w.network != "host" && w.reach != bench.ReachPublished {
 		s.refuses(t, spec) // that address is for its own machine
 		return
@@ -96,18 +98,32 @@ func (s *suite) reach(t *testing.T, w networkPath, p bench.Port) {
 		t.Fatal("the engine is no bench.Addresser")
 	}
 	x := s.ready(t, spec, "ready\n")
-	address, err := e.Address(t.Context(), x.Container, p)
-	if err != nil {
-		t.Fatalf("Address: %v", err)
+	from := os.Getpid()
+	if w.reach == bench.ReachPeer && os.Geteuid() == 0 {
+		from = s.ready(t, s.specFor(w, ports), "ready\n").pid(t)
 	}
-	s.reached(t, e, w, x, address)
-	reachGone(t, e, x, address)
+	addresses := map[bench.Port]netip.AddrPort{}
+	for _, p := range ports {
+		address, err := e.Address(t.Context(), x.Container, p)
+		if err != nil {
+			t.Fatalf("Address of %s: %v", p.Protocol, err)
+		}
+		addresses[p] = address
+		s.reached(t, e, w, x, p, address, from)
+	}
+	// Now that it runs, the kernel can be asked.
+	if applied, err := x.Inspect(t.Context()); err != nil || bench.Attest(x.spec, applied) != nil {
+		t.Errorf("Inspect = %+v, %v; want what was asked for", applied, errors.Join(err, bench.Attest(x.spec, applied)))
+	}
+	reachGone(t, e, x, addresses)
 }
 
-// reached sends a request from the beginning of the way, and checks its path.
-func (s *suite) reached(t *testing.T, e bench.Addresser, w networkPath, x *trial, address netip.AddrPort) {
+// reached sends a request from the beginning of the way, which is the network of a process, and
+// checks its path.
+func (s *suite) reached(
+	t *testing.T, e bench.Addresser, w networkPath, x *trial, p bench.Port, address netip.AddrPort, from int,
+) {
 	t.Helper()
-	p := x.spec.Ports[0]
 	if os.Geteuid() != 0 && w.network != "host" {
 		path, err := e.Path(t.Context(), x.Container, p)
 		if err != nil || len(path) == 0 || w.reach == bench.ReachPublished && path[0] != w.path[0] {
@@ -117,10 +133,6 @@ func (s *suite) reached(t *testing.T, e bench.Addresser, w networkPath, x *trial
 		return
 	}
 	Echo(t, x.pid(t), p)
-	from := os.Getpid()
-	if w.reach == bench.ReachPeer {
-		from = s.ready(t, s.specFor(w, p), "ready\n").pid(t)
-	}
 	if err := netns.In(from, func() error { return ask(p.Protocol, address) }); err != nil {
 		t.Errorf("a client of %s %v over network %s: %v", p.Protocol, address, w.network, err)
 	}
@@ -133,21 +145,19 @@ func (s *suite) reached(t *testing.T, e bench.Addresser, w networkPath, x *trial
 		t.Errorf("Path = %q, %v; want %q", path, err, want)
 	}
 	t.Logf("%s: %v by %q", p.Protocol, address, path)
-	// Now that it runs, the kernel can be asked.
-	if applied, err := x.Inspect(t.Context()); err != nil || bench.Attest(x.spec, applied) != nil {
-		t.Errorf("Inspect = %+v, %v; want what was asked for", applied, errors.Join(err, bench.Attest(x.spec, applied)))
-	}
 }
 
 // "Of a container that has exited it is the address that was, or an error that is not
 // ErrUnsupported."
-func reachGone(t *testing.T, e bench.Addresser, x *trial, was netip.AddrPort) {
+func reachGone(t *testing.T, e bench.Addresser, x *trial, were map[bench.Port]netip.AddrPort) {
 	t.Helper()
 	noError(t, syscall.Kill(x.pid(t), syscall.SIGTERM))
 	x.wait(t)
-	if at, err := e.Address(t.Context(), x.Container, x.spec.Ports[0]); errors.Is(err, bench.ErrUnsupported) ||
-		err == nil && at != was {
-		t.Errorf("Address of a container that has exited = %v, %v; want %v, or another error", at, err, was)
+	for p, was := range were {
+		if at, err := e.Address(t.Context(), x.Container, p); errors.Is(err, bench.ErrUnsupported) ||
+			err == nil && at != was {
+			t.Errorf("Address of a container that has exited = %v, %v; want %v, or another error", at, err, was)
+		}
 	}
 }
 

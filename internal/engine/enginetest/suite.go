@@ -28,7 +28,8 @@ type suite struct {
 	env    Env
 	engine bench.Engine
 
-	cleaned bool // already removed by other means: the first Remove may fail
+	cleaned bool         // already removed by other means: the first Remove may fail
+	plain   *agent.Facts // see plainFacts
 
 	mu sync.Mutex
 	n  int // number of containers so far
@@ -234,6 +235,16 @@ func (s *suite) facts(t *testing.T, spec bench.Spec) agent.Facts {
 	var f agent.Facts
 	noError(t, json.Unmarshal([]byte(s.output(t, spec)), &f))
 	return f
+}
+
+// plainFacts are the facts inside a container of which nothing is asked. One container stands for all.
+func (s *suite) plainFacts(t *testing.T) agent.Facts {
+	t.Helper()
+	if s.plain == nil {
+		f := s.facts(t, s.spec())
+		s.plain = &f
+	}
+	return *s.plain
 }
 
 // ready starts a container and waits until it has printed text.

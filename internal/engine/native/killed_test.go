@@ -205,7 +205,7 @@ func TestKilledServer(t *testing.T) {
 
 func waits() []time.Duration {
 	if testing.Short() {
-		return []time.Duration{0, 30 * time.Millisecond}
+		return []time.Duration{20 * time.Millisecond}
 	}
 	return []time.Duration{0, 10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond}
 }

@@ -84,31 +84,42 @@ func TestRun(t *testing.T) {
 			continue
 		}
 		for _, direct := range []string{Auto, No} {
-			dir := t.TempDir()
-			r, err := Run(loadtest.Args("dir="+dir, "size=4MiB", "depth=8", "time=250ms", "io="+q.name, "direct="+direct))
-			if err != nil {
-				t.Fatalf("%s, direct=%s: %v", q.name, direct, err)
-			}
-			empty(t, dir)
-			if r.Facts[FactIO] != q.name || (direct == No && r.Facts[FactDirect] != No) {
-				t.Errorf("facts %v of io=%s direct=%s", r.Facts, q.name, direct)
-			}
-			for _, name := range []string{
-				"disk.randread.iops", "disk.randwrite.iops", "disk.read.rate", "disk.write.rate",
-				"disk.fsync.p50", "disk.randwrite.p50",
-			} {
-				if r.Values[name] <= 0 {
-					t.Errorf("%s = %v of io=%s direct=%s", name, r.Values[name], q.name, direct)
-				}
-			}
-			want := []string{"disk.fsync", "disk.randread", "disk.randwrite", "disk.read", "disk.write"}
-			if diff := cmp.Diff(want, slices.Sorted(maps.Keys(r.Distributions))); diff != "" {
-				t.Errorf("distributions (-want +got):\n%s", diff)
-			}
-			if _, err := r.Line(); err != nil {
-				t.Error(err)
+			// In each time there is room for 20 requests.
+			runEvery(t, q.name, direct, "100ms", "randread", "randwrite", "read", "write")
+			runEvery(t, q.name, direct, "250ms", "fsync")
+		}
+	}
+}
+
+// runEvery runs patterns in one way, and wants the values of each.
+func runEvery(t *testing.T, queue, direct, span string, patterns ...string) {
+	t.Helper()
+	dir := t.TempDir()
+	words := []string{
+		"dir=" + dir, "size=4MiB", "depth=8", "time=" + span, "io=" + queue, "direct=" + direct,
+		"patterns=" + strings.Join(patterns, ","),
+	}
+	r, err := Run(loadtest.Args(words...))
+	if err != nil {
+		t.Fatalf("%v: %v", words, err)
+	}
+	empty(t, dir)
+	if r.Facts[FactIO] != queue || (direct == No && r.Facts[FactDirect] != No) {
+		t.Errorf("%v: facts %v", words, r.Facts)
+	}
+	figure := map[string]string{"randread": "iops", "randwrite": "iops", "read": "rate", "write": "rate", "fsync": "p50"}
+	for _, pattern := range patterns {
+		for _, name := range []string{figure[pattern], "p50"} {
+			if v := r.Values["disk."+pattern+"."+name]; v <= 0 {
+				t.Errorf("%v: disk.%s.%s = %v", words, pattern, name, v)
 			}
 		}
+		if _, ok := r.Distributions["disk."+pattern]; !ok || len(r.Distributions) != len(patterns) {
+			t.Errorf("%v: distributions %v", words, slices.Sorted(maps.Keys(r.Distributions)))
+		}
+	}
+	if _, err := r.Line(); err != nil {
+		t.Error(err)
 	}
 }
 

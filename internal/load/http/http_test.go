@@ -190,21 +190,24 @@ func TestRateOfSlowAnswers(t *testing.T) {
 
 // A server that goes away in the middle is given up, though it refuses at once.
 func TestServerThatGoesAway(t *testing.T) {
-	var l net.Listener
-	var answers atomic.Int64
-	addr := serveOn(t, &l, func(c net.Conn, _ int) bool {
-		if answers.Add(1) > 10 {
-			_ = l.Close()
-			return false
-		}
-		_, err := io.WriteString(c, page)
-		return err == nil
-	})
+	t.Parallel() // most of the time it waits
 	for _, words := range [][]string{{"requests=100000"}, {"rate=20", "time=1m"}} {
-		_, err := run(t, addr, append(words, "connections=1", "timeout=100ms")...)
-		if !errors.Is(err, http.ErrNoAnswer) {
-			t.Errorf("%v: %v", words, err)
-		}
+		t.Run(words[0], func(t *testing.T) {
+			t.Parallel() // as above
+			var l net.Listener
+			var answers atomic.Int64
+			addr := serveOn(t, &l, func(c net.Conn, _ int) bool {
+				if answers.Add(1) > 10 {
+					_ = l.Close()
+					return false
+				}
+				_, err := io.WriteString(c, page)
+				return err == nil
+			})
+			if _, err := run(t, addr, append(words, "connections=1", "timeout=100ms")...); !errors.Is(err, http.ErrNoAnswer) {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -181,7 +181,7 @@ func TestThroughput(t *testing.T) {
 		"udp at a rate": {"protocol": "udp", "rate": "2000000"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o["time"], o["warmup"] = "400ms", "20ms"
+			o["time"], o["warmup"] = "150ms", "20ms"
 			r, err := measure(t, network.Throughput, addr, o)
 			if err != nil {
 				t.Fatal(err)
@@ -362,7 +362,7 @@ func TestServerThatIsKilled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, addr := start(t)
-			time.AfterFunc(300*time.Millisecond, func() { _ = server.Process.Kill() })
+			time.AfterFunc(200*time.Millisecond, func() { _ = server.Process.Kill() })
 			wantError(t, network.ErrGone, addr.String(),
 				func() error { _, err := measure(t, test.run, addr, test.o); return err })
 		})

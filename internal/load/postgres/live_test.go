@@ -21,6 +21,8 @@ import (
 	"github.com/tare-bench/tare/internal/load/turn"
 )
 
+func TestMain(m *testing.M) { os.Exit(postgrestest.Main(m)) }
+
 func run(t testing.TB, s *postgrestest.Server, words ...string) (*load.Report, error) {
 	t.Helper()
 	return postgres.Run(loadtest.Args(s.Words(words...)...))
@@ -67,7 +69,7 @@ func TestScripts(t *testing.T) {
 				); err != nil {
 					t.Fatal(err)
 				}
-				r := mustRun(t, s, "script="+script, "connect="+connect, "scale=2", "clients=3", "time=500ms", "warmup=50ms")
+				r := mustRun(t, s, "script="+script, "connect="+connect, "scale=2", "clients=3", "time=200ms", "warmup=50ms")
 				v := r.Values
 				if v["rate"] <= 0 || v["transactions"] <= 0 || v["committed"] < v["transactions"] || v["failed"] != 0 ||
 					v["time.p50"] <= 0 || v["time.max"] < v["time.p50"] || v["connect.p50"] <= 0 || v["cpu_each"] <= 0 {
@@ -241,13 +243,13 @@ func TestLogin(t *testing.T) {
 			}
 		}
 		for _, connect := range []string{"once", "each"} {
-			r := mustRun(t, s, "user="+user, "database=postgres", "password=pw", "connect="+connect, "time=50ms", "warmup=0s")
+			r := mustRun(t, s, "user="+user, "database=postgres", "password=pw", "connect="+connect, "time=100ms", "warmup=0s")
 			if r.Values["transactions"] < 1 {
 				t.Errorf("%s: %v", user, r.Values)
 			}
 		}
 	}
-	r, err := postgres.Run(loadtest.Args("socket="+s.Dir, fmt.Sprintf("port=%d", s.Port), "time=50ms"))
+	r, err := postgres.Run(loadtest.Args("socket="+s.Dir, fmt.Sprintf("port=%d", s.Port), "time=100ms"))
 	if err != nil || r.Values["transactions"] < 1 {
 		t.Errorf("by socket: %v", err)
 	}

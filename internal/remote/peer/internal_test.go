@@ -2,7 +2,10 @@ package peer
 
 import (
 	"bufio"
+	"context"
 	"errors"
+	"io"
+	"net/http"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -148,4 +151,90 @@ func TestOwnProgram(t *testing.T) {
 	if _, err := openPrograms(func(string) (string, error) { return os.DevNull + "/x", nil }); err == nil {
 		t.Error("a program that cannot be opened is no error")
 	}
+}
+
+// A network that goes away without a word ends the session on both sides, and what is being done ends
+// with it.
+func TestSilence(t *testing.T) {
+	const alive, enough = 500 * time.Millisecond, time.Minute
+	there, here := wire(t), wire(t)
+	began, canceled, served := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /hold", func(_ http.ResponseWriter, r *http.Request) {
+		close(began)
+		<-r.Context().Done()
+		close(canceled)
+	})
+	go func() {
+		defer close(served)
+		serveOne(context.Background(), &duplex{reader: there.out, in: there.out, out: here.in}, mux, alive)
+	}()
+	s, err := speak(t.Context(), "there", Greeting{}, &duplex{reader: here.out, in: here.out, out: there.in}, alive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	called := make(chan error, 1)
+	go func() { called <- s.Call(t.Context(), "hold", struct{}{}, nil) }()
+	<-began
+	time.Sleep(2 * alive) // both answer meanwhile
+	if s.Err() != nil {
+		t.Errorf("the session ends although both sides answer: %v", s.Err())
+	}
+	close(there.silent)
+	close(here.silent)
+	limit := time.After(enough)
+	for what, ended := range map[string]<-chan struct{}{
+		"the client's session": s.Lost(), "the server's": served, "what it was doing": canceled,
+	} {
+		select {
+		case <-ended:
+		case <-limit:
+			t.Errorf("%s has not ended after %v of silence", what, enough)
+		}
+	}
+	if err := <-called; err == nil {
+		t.Error("a call succeeds although nobody has answered")
+	}
+}
+
+// A line passes on what is written to in, where it can be read from out, until it is silent.
+type line struct {
+	in, out *os.File
+	silent  chan struct{}
+}
+
+func wire(t *testing.T) line {
+	t.Helper()
+	from, in, err1 := os.Pipe()
+	out, to, err2 := os.Pipe()
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	l := line{in, out, make(chan struct{})}
+	passed := make(chan struct{})
+	go func() {
+		defer close(passed)
+		buffer := make([]byte, 1<<10)
+		for {
+			n, err := from.Read(buffer)
+			select {
+			case <-l.silent:
+				_, _ = io.Copy(io.Discard, from) // until its end
+				return
+			default:
+			}
+			if err != nil {
+				return
+			}
+			if _, err := to.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_, _ = in.Close(), out.Close() // the session may have closed them
+		<-passed
+		_, _ = from.Close(), to.Close() // the same
+	})
+	return l
 }

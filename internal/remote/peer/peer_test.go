@@ -285,7 +285,11 @@ func TestCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	size := info.Size()
-	for i := range 12 {
+	cuts := 12
+	if testing.Short() {
+		cuts = 4
+	}
+	for i := range cuts {
 		after := rand.Int64N(size + 4000)
 		if i%2 == 1 {
 			after = size + rand.Int64N(300) // in what follows the program

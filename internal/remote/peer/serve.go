@@ -12,6 +12,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // maxStreams limits the concurrent operations of one client.
@@ -38,12 +39,12 @@ func Serve(ctx context.Context, in, out *os.File, g Greeting, h http.Handler) er
 	if err != nil {
 		return fmt.Errorf("greet: %w", err)
 	}
-	serveOne(ctx, &duplex{reader: in, in: in, out: out}, h)
+	serveOne(ctx, &duplex{reader: in, in: in, out: out}, h, keepAliveTime)
 	return nil
 }
 
-// serveOne serves one connection.
-func serveOne(ctx context.Context, conn net.Conn, h http.Handler) {
+// serveOne serves one connection. What alive is, keepAliveTime says.
+func serveOne(ctx context.Context, conn net.Conn, h http.Handler, alive time.Duration) {
 	gone := make(chan struct{})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -57,7 +58,7 @@ func serveOne(ctx context.Context, conn net.Conn, h http.Handler) {
 		ErrorLog:       log.New(io.Discard, "", 0), // the handler reports errors
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxStreams,
-			SendPingTimeout:      keepAliveTime, PingTimeout: keepAliveTime, WriteByteTimeout: writeTimeout,
+			SendPingTimeout:      alive, PingTimeout: alive, WriteByteTimeout: writeTimeout,
 		},
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			if state == http.StateClosed {

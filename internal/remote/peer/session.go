@@ -30,7 +30,7 @@ type Session struct {
 
 // newSession begins to speak HTTP/2 with a program that has greeted.
 func newSession(ctx context.Context, p *process, host string, greeted Greeting) (*Session, error) {
-	s, err := speak(ctx, host, greeted, &duplex{reader: p.buffer, in: p.out, out: p.in})
+	s, err := speak(ctx, host, greeted, &duplex{reader: p.buffer, in: p.out, out: p.in}, keepAliveTime)
 	if err != nil {
 		return nil, err
 	}
@@ -56,17 +56,18 @@ func Dial(ctx context.Context, t Target, in, out *os.File) (*Session, error) {
 		return nil, err
 	}
 	end := func() { _ = in.Close() } // it was only read
-	return speak(ctx, t.Host, greeted, &duplex{reader: p.buffer, in: in, out: out, closed: end})
+	return speak(ctx, t.Host, greeted, &duplex{reader: p.buffer, in: in, out: out, closed: end}, keepAliveTime)
 }
 
-func speak(ctx context.Context, host string, greeted Greeting, d *duplex) (*Session, error) {
+// speak begins a session on a connection. What alive is, keepAliveTime says.
+func speak(ctx context.Context, host string, greeted Greeting, d *duplex, alive time.Duration) (*Session, error) {
 	s := &Session{host: host, greeted: greeted, lost: make(chan struct{})}
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true) // ssh encrypts
 	transport := &http.Transport{
 		Protocols: &protocols,
 		HTTP2: &http.HTTP2Config{
-			SendPingTimeout: keepAliveTime, PingTimeout: keepAliveTime, WriteByteTimeout: writeTimeout,
+			SendPingTimeout: alive, PingTimeout: alive, WriteByteTimeout: writeTimeout,
 		},
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return d, nil },
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/analysis"
@@ -82,16 +81,9 @@ func share(t *testing.T, shape analysistest.Shape, n, worse int, factor float64)
 	return float64(red) / float64(n)
 }
 
-func repetitions(short, long int) int {
-	if os.Getenv("TARE_PROOFS") != "" {
-		return long
-	}
-	return short
-}
-
 // TestGateFalseAlarms counts gates over identical code that are red: at most 5 % may be.
 func TestGateFalseAlarms(t *testing.T) {
-	n := repetitions(60, 2000)
+	n := analysistest.Repetitions(60, 2000)
 	t.Logf("%d gates each, 12 metrics, 40 blocks, margin 5 %%; share that is red:", n)
 	for _, sd := range []float64{0.1, 0.2} {
 		for name, shape := range noises(sd) {
@@ -107,7 +99,7 @@ func TestGateFalseAlarms(t *testing.T) {
 // TestGatePower counts gates over code that is 10 % slower, with trials that scatter by 10 %, that are
 // red: where everything is slower, and where one metric of twelve is.
 func TestGatePower(t *testing.T) {
-	n := repetitions(60, 1000)
+	n := analysistest.Repetitions(60, 1000)
 	shape := noises(0.1)["normal"]
 	all, one := share(t, shape, n, 12, 1.1), share(t, shape, n, 1, 1.1)
 	t.Logf("%d gates, +10 %%, margin 5 %%, trials ± 10 %%, 40 blocks: all of 12 metrics slower %.1f %%, one of them %.1f %%",
@@ -120,7 +112,7 @@ func TestGatePower(t *testing.T) {
 // TestDetectablePower checks the difference that a gate says it would have found: four in five runs
 // with that difference confirm it.
 func TestDetectablePower(t *testing.T) {
-	n := repetitions(80, 2000)
+	n := analysistest.Repetitions(80, 2000)
 	shape := noises(0.1)["normal"]
 	shape.Seed, shape.Metrics, shape.Blocks = 99, twelve(), 40
 	shape.Cells = []analysistest.Cell{{Name: "base"}, {Name: "new"}}

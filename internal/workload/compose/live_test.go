@@ -127,7 +127,11 @@ func TestUpAndDown(t *testing.T) {
 func TestCut(t *testing.T) {
 	requireProgram(t, "docker", programs["docker"])
 	e := open(t, "docker")
-	for _, limit := range []time.Duration{300 * time.Millisecond, 600 * time.Millisecond, 900 * time.Millisecond} {
+	limits := []time.Duration{600 * time.Millisecond, 300 * time.Millisecond, 900 * time.Millisecond}
+	if testing.Short() {
+		limits = limits[:1]
+	}
+	for _, limit := range limits {
 		s := workloadtest.Trials{
 			Workload: compose.New(), Engine: e, Client: localtest.Native(t), ID: e.run, Op: limit,
 			Params: map[string]string{"tool": programs["docker"], "services": "8"},

@@ -39,6 +39,10 @@ func TestRealFIO(t *testing.T) {
 		}
 		t.Skip("install fio to test with it")
 	}
+	span := "1s"
+	if testing.Short() {
+		span = "500ms"
+	}
 	for _, facts := range []map[string]string{
 		{disk.FactIO: disk.Libaio, disk.FactDirect: disk.No},
 		{disk.FactIO: disk.Libaio, disk.FactDirect: disk.Yes},
@@ -48,7 +52,7 @@ func TestRealFIO(t *testing.T) {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		plan := planFor(t, "dir="+dir, "size=3MiB", "depth=4", "time=1s")
+		plan := planFor(t, "dir="+dir, "size=3MiB", "depth=4", "time="+span)
 		argv := fioArgv(plan, facts)
 		out, err := exec.Command(argv[0], argv[1:]...).Output()
 		if err != nil {

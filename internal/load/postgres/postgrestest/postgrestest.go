@@ -67,6 +67,37 @@ type Options struct {
 	Launcher []string // words before the program's own, such as taskset -c 1
 }
 
+// template is the directory of data that Main keeps for all servers of a test program; "" = there is none.
+var template string
+
+// Main runs the tests of a package with several servers, whose directories of data are copies of one.
+func Main(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "tare-pg")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // best effort, as in Start
+	template = filepath.Join(dir, "data")
+	return m.Run()
+}
+
+// makeData makes the directory of data of a server.
+func makeData(t testing.TB, who *syscall.Credential, data string) {
+	t.Helper()
+	made := data
+	if template != "" {
+		made = template
+	}
+	if _, err := os.Stat(made); err != nil {
+		owner(t, filepath.Dir(made))
+		run(t, who, Program(t, "initdb"), "-D", made, "-U", "postgres", "-A", "trust", "--no-locale", "-E", "UTF8", "-N")
+	}
+	if made != data {
+		run(t, who, "cp", "-a", made, data)
+	}
+}
+
 // Start starts a server, which ends with the test.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
@@ -78,7 +109,7 @@ func Start(t testing.TB, o Options) *Server {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // best effort: it is below the system's directory for such things
 	s := &Server{Dir: dir, Data: filepath.Join(dir, "data"), log: &bytes.Buffer{}}
 	who := owner(t, dir)
-	run(t, who, Program(t, "initdb"), "-D", s.Data, "-U", "postgres", "-A", "trust", "--no-locale", "-E", "UTF8", "-N")
+	makeData(t, who, s.Data)
 	if o.HBA != "" {
 		write(t, filepath.Join(s.Data, "pg_hba.conf"), o.HBA)
 	}

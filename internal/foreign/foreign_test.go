@@ -165,6 +165,24 @@ func TestStdin(t *testing.T) {
 	}
 }
 
+// A file is read whole, however long, up to a limit; so is stdin.
+func TestWhole(t *testing.T) {
+	text := strings.Repeat("x", 200_000)
+	in, err := foreign.Open([]string{foreign.Stdin}, strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []foreign.File{foreign.NewFile("f", text), in.Files[0]} {
+		if b, err := f.Whole(); err != nil || len(b) != len(text) {
+			t.Errorf("%s: %d bytes, %v; want %d", f.Name, len(b), err, len(text))
+		}
+	}
+	long := foreign.NewFile("f", strings.Repeat("x", foreign.MaxWhole+1))
+	if _, err := long.Whole(); err == nil || err.Error() != "f: the file has more than 64 MiB" {
+		t.Errorf("error %v for a file that is too long", err)
+	}
+}
+
 // Tables of CSV and of Markdown have the same rows.
 func TestRows(t *testing.T) {
 	for name, text := range map[string]string{

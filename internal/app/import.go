@@ -18,7 +18,9 @@ type ImportedRun struct {
 	Samples int    `json:"samples"`
 	Damaged int    `json:"damaged,omitempty"` // of them: could not be read, and count as failed
 	Status  string `json:"status"`            // "imported", "incomplete" or "already stored"
-	Sums    bool   `json:"checksums"`         // whether its lines have them; false for one that an older version wrote
+	// Labels are those of what another program has measured; tare's own runs are not said again.
+	Labels []bench.Label `json:"labels,omitempty"`
+	Sums   bool          `json:"checksums"` // whether its lines have them; false for one that an older version wrote
 	// Unnamed says that it came with the name of another run, and has none here.
 	Unnamed *bench.NameTaken `json:"name_taken,omitempty"`
 }

@@ -131,8 +131,11 @@ var allowed = map[string][]string{
 		"internal/load/*", "internal/supervise",
 	},
 	"internal/workload/compose": {"github.com/goccy/go-yaml"},
-	"internal/workload/http":    {"internal/image", "internal/kernel/netpath", "internal/supervise/capacity"},
-	"internal/workload/net":     {"internal/kernel/netpath"},
+	"internal/workload/disk":    {"internal/foreign/fio"},
+	"internal/workload/http": {
+		"internal/image", "internal/kernel/netpath", "internal/supervise/capacity", "internal/foreign/ab",
+	},
+	"internal/workload/net": {"internal/kernel/netpath", "internal/foreign/iperf3"},
 	"internal/workload/postgres": {
 		"internal/image", "internal/kernel/netpath", "internal/supervise/capacity", "internal/foreign",
 		"internal/foreign/pgbench", "internal/kernel/userns",
@@ -159,6 +162,8 @@ var allowed = map[string][]string{
 	"internal/foreign":               {"internal/bench"},
 	"internal/foreign/*":             {"internal/bench", "internal/foreign", "internal/load", "internal/text/unit"},
 	"internal/foreign/pgbenchtools":  {"internal/foreign/pgbench"},
+	"internal/foreign/gobench":       {"golang.org/x/perf"},
+	"internal/foreign/foreigntest":   {"internal/store/record", "github.com/google/go-cmp"},
 	"internal/app": {
 		"internal/text/*", "internal/kernel/*", "internal/store/record",
 		"internal/experiment/*", "internal/analysis/*", "internal/*", "internal/engine/*", "internal/workload/*",

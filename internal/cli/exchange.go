@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/store/record"
+	"github.com/tare-bench/tare/internal/text/plain"
 	"github.com/tare-bench/tare/internal/text/term"
 	"github.com/tare-bench/tare/internal/text/unit"
 )
@@ -199,8 +200,12 @@ func (a *invocation) printImported(all []app.ImportedRun) error {
 		if r.Damaged > 0 {
 			damaged = fmt.Sprintf(", damaged trials, imported as failed: %d", r.Damaged)
 		}
-		fmt.Fprintf(a.stdout, "%s: %s, %s%s%s%s\n", r.ID, r.Status, unit.FormatCount(r.Samples, "trial"), damaged,
-			unchecked, unnamed)
+		labels := ""
+		for _, l := range r.Labels {
+			labels += ", " + plain.Line(l.Key+"="+l.Value)
+		}
+		fmt.Fprintf(a.stdout, "%s: %s, %s%s%s%s%s\n", r.ID, r.Status, unit.FormatCount(r.Samples, "trial"), damaged,
+			unchecked, unnamed, labels)
 	}
 	return nil
 }

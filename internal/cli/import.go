@@ -51,6 +51,7 @@ func importDocs() string {
 
 func (a *invocation) importCommand() *cobra.Command {
 	var from, output string
+	var labels []string
 	cmd := &cobra.Command{
 		Use:   "import [FILE...]",
 		Short: "Store runs that were exported elsewhere, and results of other programs",
@@ -62,38 +63,57 @@ names them and stores everything else: the trials of these lines count as failed
 ` + importDocs(),
 		Example: `  ssh server tare run -o - | tare import -
   tare import --from pgbench out.txt pgbench_log.*
+  tare import --from fio ext4-*.json --label storage=ext4
   tare import --from bucketbench old.yaml -o new.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				args = []string{foreign.Stdin}
 			}
-			how, err := a.importer(from, args)
-			switch {
-			case err != nil:
-				return err
-			case how.convert != nil:
-				if err := atMostOne("a file")(cmd, args); err != nil {
-					return err
-				}
-				return a.importExperiment(*how.convert, args[0], output)
-			case cmd.Flags().Changed("output"):
-				return &usageError{
-					errors.New("--output works only where a file becomes an experiment"),
-					"imported runs go into the store: --store FILE names another one",
-				}
-			}
-			return a.withStore(cmd.Context(), func(s bench.Store) error {
-				if how.source == nil {
-					return a.importFiles(cmd.Context(), s, args)
-				}
-				return a.importResults(cmd.Context(), s, *how.source, args)
-			})
+			return a.runImport(cmd, args, from, output, labels)
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", recordFormat, "`format`: "+strings.Join(importFormats(), ", "))
 	cmd.Flags().StringVarP(&output, "output", "o", "-", "`file` to write an experiment to; - for stdout")
+	cmd.Flags().StringArrayVar(&labels, "label", nil, "a label to store with each run of another program: `KEY=VALUE`")
+	completeFlag(cmd, "label", a.completeLabels)
 	completeFlag(cmd, "from", completeFixed(importFormats()...))
 	return cmd
+}
+
+// runImport imports files in the way that a format asks for.
+func (a *invocation) runImport(cmd *cobra.Command, args []string, from, output string, labels []string) error {
+	how, err := a.importer(from, args)
+	if err != nil {
+		return err
+	}
+	given, err := keyValues("label", labels)
+	switch {
+	case err != nil:
+		return err
+	case how.source == nil && len(given) > 0:
+		return &usageError{
+			errors.New("--label works only where results of another program are imported"),
+			"tare's own runs keep the labels that they have",
+		}
+	case how.convert != nil:
+		if err := atMostOne("a file")(cmd, args); err != nil {
+			return err
+		}
+		return a.importExperiment(*how.convert, args[0], output)
+	case cmd.Flags().Changed("output"):
+		return &usageError{
+			errors.New("--output works only where a file becomes an experiment"),
+			"imported runs go into the store: --store FILE names another one",
+		}
+	}
+	return a.withStore(cmd.Context(), func(s bench.Store) error {
+		if how.source == nil {
+			return a.importFiles(cmd.Context(), s, args)
+		}
+		return a.importResults(cmd.Context(), s, app.Results{
+			From: *how.source, Names: args, Stdin: a.stdin, Labels: given, Tool: toolVersion(),
+		})
+	})
 }
 
 // An importer is one way to import: both are nil for runs of tare's own.
@@ -125,8 +145,8 @@ func (a *invocation) importer(from string, files []string) (importer, error) {
 }
 
 // importResults stores what another program has measured.
-func (a *invocation) importResults(ctx context.Context, s bench.Store, from foreign.Source, names []string) error {
-	all, notes, err := app.ImportResults(ctx, s, from, names, a.stdin, toolVersion())
+func (a *invocation) importResults(ctx context.Context, s bench.Store, what app.Results) error {
+	all, notes, err := app.ImportResults(ctx, s, what)
 	if all == nil {
 		all = []app.ImportedRun{}
 	}
@@ -143,7 +163,7 @@ func (a *invocation) importResults(ctx context.Context, s bench.Store, from fore
 	case errors.As(err, &wrong):
 		err = &usageError{err, wrong.Hint}
 	case errors.As(err, &path):
-		err = &usageError{err, "give files or directories with results of " + from.Name + ", or - for stdin"}
+		err = &usageError{err, "give files or directories with results of " + what.From.Name + ", or - for stdin"}
 	}
 	if err != nil && len(all) == 0 {
 		return err

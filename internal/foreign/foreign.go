@@ -26,7 +26,7 @@ type Source struct {
 
 // A Set is results that were measured with the same things: it becomes one run.
 type Set struct {
-	Workload string // of tare that measures the same, such as "postgres"
+	Workload string // of tare that measures the same, such as "postgres"; empty = there is none
 	Subject  string // what was measured, such as "postgres": the name of all cells
 	Version  string // of the subject; empty = unknown
 	Program  string // that measured it, such as "pgbench"
@@ -66,6 +66,14 @@ func (t *Trial) Set(metric string, value float64) {
 		t.Values = map[string]float64{}
 	}
 	t.Values[metric] = value
+}
+
+// MaxTrials is how many trials are read from one file.
+const MaxTrials = 1_000_000
+
+// Label makes a level or a label of what a file says: one line of bounded length.
+func Label(key, value string) bench.Label {
+	return bench.Label{Key: bench.Reason(key), Value: bench.Reason(value)}
 }
 
 // Unknown is the level of what the files do not tell.

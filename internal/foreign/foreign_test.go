@@ -182,7 +182,7 @@ func TestWhole(t *testing.T) {
 		}
 	}
 	large := foreign.NewFile("large", strings.Repeat("x", foreign.MaxWhole+1))
-	if _, err := large.Whole(); err == nil || !strings.Contains(err.Error(), "more than 16 MiB") {
+	if _, err := large.Whole(); err == nil || !strings.Contains(err.Error(), "more than 64 MiB") {
 		t.Errorf("a file that is too large: %v", err)
 	}
 }

@@ -35,6 +35,7 @@ type File struct {
 	// Dir is the directory that it lies in, in the words of Name; Base is the rest.
 	Dir, Base string
 	Time      time.Time // when it was last written; zero = unknown
+	InDir     bool      // found in a directory that was given, and not given itself
 	open      func() (io.ReadCloser, error)
 	begins    func(n int) ([]byte, error) // of what can be opened only once; nil = it is opened for that
 }
@@ -139,7 +140,7 @@ func (in *Input) addDir(name string) error {
 		}
 		whole := filepath.Join(name, p)
 		in.Files = append(in.Files, File{
-			Name: whole, Dir: filepath.Dir(whole), Base: filepath.Base(whole), Time: info.ModTime(),
+			Name: whole, Dir: filepath.Dir(whole), Base: filepath.Base(whole), Time: info.ModTime(), InDir: true,
 			open: func() (io.ReadCloser, error) { return root.Open(p) },
 		})
 		return nil
@@ -190,7 +191,7 @@ func (f *File) Begins(n int) ([]byte, error) {
 }
 
 // MaxWhole is how much of a file is read at most where it is read as a whole, in bytes.
-const MaxWhole = 16 << 20
+const MaxWhole = 64 << 20
 
 // Whole returns all bytes of a file. A file of more than MaxWhole is refused.
 func (f *File) Whole() ([]byte, error) {

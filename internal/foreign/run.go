@@ -212,12 +212,15 @@ func (t *Trial) sample(at bench.Trial, metrics []bench.Metric) bench.Sample {
 
 // warnings are the notes, after the one that all imports have.
 func (s *Set) warnings() []bench.Warning {
+	hint := "'tare compare' shows by how much imported runs differ, without a verdict unless there are several of each"
+	if s.Workload != "" {
+		hint = "to compare, measure with 'tare run " + s.Workload + "'; " + hint
+	}
 	all := []bench.Warning{{
 		Code: CodeNotApart,
 		Text: s.Program + " measured one thing after the other, not interleaved: what changed on the machine " +
 			"meanwhile cannot be told from what is compared",
-		Hint: "to compare, measure with 'tare run " + s.Workload + "'; 'tare compare' shows by how much imported runs " +
-			"differ, without a verdict unless there are several of each",
+		Hint: hint,
 	}}
 	for _, n := range s.Notes {
 		all = append(all, bench.Warning{Code: n.Code, Text: n.Text, Hint: n.Hint})

@@ -17,6 +17,9 @@ const MaxRows = 20_000_000
 // maxTable bounds what is read of a table, in bytes.
 const maxTable = 2 << 30
 
+// tableHint is what to do about a table that is damaged.
+const tableHint = "write the table again, as CSV with a header, and times such as 2026-01-31 12:00:00 (DateStyle ISO)"
+
 // A Row is one row of a table. It is valid until the next one is read.
 type Row struct {
 	File    string
@@ -70,7 +73,7 @@ func (r *Row) Time(columns ...string) (time.Time, error) {
 
 // Errorf is an error at the row.
 func (r *Row) Errorf(format string, args ...any) error {
-	return Errorf(r.File, r.Line, "export the table again, as CSV with a header and the DateStyle ISO", format, args...)
+	return Errorf(r.File, r.Line, tableHint, format, args...)
 }
 
 // Columns returns the names of a table's columns if a file is one: CSV with a header, or a table of

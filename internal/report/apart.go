@@ -49,8 +49,9 @@ func (m *Metric) findingApart(base, r *Row, in scale, word string) Finding {
 	}
 }
 
-// sayScreenApart makes what people read first of a comparison of runs.
-func (d *Document) sayScreenApart(short Short) {
+// sayScreenApart makes what people read first of a comparison of runs. Own says that tare itself measured them,
+// so that it can do so again.
+func (d *Document) sayScreenApart(short Short, own bool) {
 	var experiments []string
 	for i := range d.Runs {
 		if t := title(&d.Runs[i]); !slices.Contains(experiments, t) {
@@ -73,8 +74,8 @@ func (d *Document) sayScreenApart(short Short) {
 		case analysis.CodeNotApart:
 			d.Screen.Remarks = append(d.Screen.Remarks, plain.Line(short.in(w.Text)))
 		case analysis.CodeFewRuns:
-			if d.Runs[0].Host.Kernel == "" {
-				continue // another program measured it, and tare cannot repeat that
+			if !own {
+				continue
 			}
 			d.Next = append(d.Next, Step{"tare run " + plain.Line(d.Runs[0].Experiment), plain.Line(short.in(w.Hint))})
 		}

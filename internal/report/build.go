@@ -230,7 +230,7 @@ func NewComparison(c *analysis.Contrast, short Short) *Document {
 	d.findApart()
 	d.Trust = newTrust(&c.Trust)
 	d.sayComparison(short)
-	d.sayScreenApart(short)
+	d.sayScreenApart(short, c.Groups[0].Runs[0].Header.MeasuredBy == "")
 	return d
 }
 

@@ -51,7 +51,7 @@ const maxHeading = 16
 // where they have not called it anything.
 func (g *Group) called(first *Run) string {
 	switch {
-	case g.Name != first.ID && !strings.HasPrefix(g.Name, first.Host.Hostname):
+	case g.Name != first.ID && (first.Host.Hostname == "" || !strings.HasPrefix(g.Name, first.Host.Hostname)):
 		return plain.Line(g.Name)
 	case len(g.Runs) == 1:
 		return plain.Line(first.Name)

@@ -7,10 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/analysis/analysistest"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/report"
+	"github.com/tare-bench/tare/internal/text/plain"
 )
 
 // judged is a run whose cell "new" takes a factor of the baseline's time.
@@ -202,6 +206,7 @@ func FuzzForges(f *testing.F) {
 		if n := lines(func(b *bytes.Buffer) error { return WriteMetrics(b, j) }); n != 4 {
 			t.Errorf("%d lines of metrics, want 4: %q", n, b.String())
 		}
+		readMetrics(t, b.Bytes(), s)
 		if n := lines(func(b *bytes.Buffer) error { return WriteMarkdown(b, j) }); n != 8 {
 			t.Errorf("%d lines of Markdown, want 8: %q", n, b.String())
 		}
@@ -209,4 +214,23 @@ func FuzzForges(f *testing.F) {
 			t.Errorf("HTML in %q", b.String())
 		}
 	})
+}
+
+// readMetrics reads one metric with the parser of Prometheus' textfile collector: each of its labels is a name.
+func readMetrics(t *testing.T, text []byte, name string) {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		t.Fatalf("%v in %q", err, text)
+	}
+	all := families["tare_gate_worse"].GetMetric()
+	if len(families) != 1 || len(all) != 1 || all[0].GetGauge().GetValue() != 1 {
+		t.Fatalf("%v is read, want one that is 1", families)
+	}
+	for _, l := range all[0].GetLabel() {
+		if l.GetValue() != plain.Line(name) {
+			t.Errorf("label %s is %q, want %q", l.GetName(), l.GetValue(), plain.Line(name))
+		}
+	}
 }

@@ -2,9 +2,8 @@ package http
 
 import (
 	"maps"
-	"regexp"
-	"strconv"
 
+	theirs "github.com/tare-bench/tare/internal/foreign/ab"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/http"
 	"github.com/tare-bench/tare/internal/supervise"
@@ -37,88 +36,29 @@ func askAB(q toolRequest) []string {
 	return append(args, q.url())
 }
 
-// The lines of ab that are read.
-var (
-	abElapsed  = regexp.MustCompile(`(?m)^Time taken for tests: +([0-9.]{1,20}) seconds`)
-	abComplete = regexp.MustCompile(`(?m)^Complete requests: +(\d{1,15})`)
-	abFailed   = regexp.MustCompile(`(?m)^Failed requests: +(\d{1,15})`)
-	abKinds    = regexp.MustCompile(
-		`(?m)^ +\(Connect: (\d{1,15}), Receive: (\d{1,15}), Length: (\d{1,15}), Exceptions: (\d{1,15})\)`,
-	)
-	abStatus = regexp.MustCompile(`(?m)^Non-2xx responses: +(\d{1,15})`)
-	abBytes  = regexp.MustCompile(`(?m)^Total transferred: +(\d{1,18}) bytes`)
-	abLength = regexp.MustCompile(`(?m)^Document Length: +(\d{1,15}) bytes`)
-	abMean   = regexp.MustCompile(`(?m)^Time per request: +([0-9.]{1,20}) \[ms\] \(mean\)`)
-	abServed = regexp.MustCompile(`(?m)^(\d{1,3}),([0-9.]{1,20})\r?$`)
-)
-
 // parseAB reads the output of ab with -e /dev/stdout.
 func parseAB(output []byte) (*load.Report, error) {
-	in := &reader{text: output}
+	out, lacks := theirs.Parse(output)
+	if lacks == "" && !out.Exact {
+		lacks = "table of percentages"
+	}
+	if lacks != "" {
+		return nil, ab().UnknownOutput(lacks, output)
+	}
 	r := load.NewReport("ab")
-	elapsed := in.number(`line "Time taken for tests"`, abElapsed)
-	complete := in.number(`line "Complete requests"`, abComplete)
-	failed := in.number(`line "Failed requests"`, abFailed)
-	bytes := in.number(`line "Total transferred"`, abBytes)
-	length := in.number(`line "Document Length"`, abLength)
-	mean := in.number(`line "Time per request"`, abMean)
-	status, _ := in.maybe(abStatus)
-	kinds := abFailures(output)
-	// An answer with a bad status mostly also has another length: ab counts it as both.
-	failed += max(kinds.length, status) - kinds.length
-	if in.missing == "" && elapsed <= 0 {
-		in.missing = "time above zero"
-	}
-	if in.missing != "" {
-		return nil, ab().UnknownOutput(in.missing, output)
-	}
-	// ab counts failed requests as complete too.
 	maps.Copy(r.Values, map[string]float64{
-		Rate: max(0, complete-failed) / elapsed, "http.transfer": bytes / elapsed, Elapsed: elapsed,
-		Requests: complete, Failed: failed, Failed + ".status": status,
-		Failed + ".connect": kinds.connect, Failed + ".read": kinds.read, Failed + ".length": max(0, kinds.length-status),
-		Bytes: bytes, Document: length, Time + ".mean": mean / 1000,
+		Rate: out.Good() / out.Elapsed, "http.transfer": out.Bytes / out.Elapsed, Elapsed: out.Elapsed,
+		Requests: out.Complete, Failed: out.Failed, Failed + ".status": out.Status,
+		Failed + ".connect": out.Connect, Failed + ".read": out.Read, Failed + ".length": out.Length,
+		Bytes: out.Bytes, Document: out.Document, Time + ".mean": out.Mean,
 	})
-	if !abTimes(r, output, complete) {
-		return nil, ab().UnknownOutput("table of percentages", output)
+	if v, ok := out.Times[0]; ok {
+		r.Values[Time+".min"] = v
+	}
+	for _, p := range []int{50, 90, 99} {
+		if v, ok := out.Times[p]; ok && out.Complete*float64(100-p)/100 >= http.MinTail {
+			r.Values[http.PercentileName(Time, float64(p))] = v
+		}
 	}
 	return r, nil
-}
-
-// abKind is the number of failed requests of each kind.
-type abKind struct{ connect, read, length float64 }
-
-// abFailures reads why requests failed, if any did. ab calls an error of the connection
-// an exception.
-func abFailures(output []byte) abKind {
-	found := abKinds.FindSubmatch(output)
-	if found == nil {
-		return abKind{}
-	}
-	var n [5]float64
-	for i := 1; i < len(n); i++ {
-		n[i], _ = strconv.ParseFloat(string(found[i]), 64) // digits
-	}
-	return abKind{connect: n[1], read: n[2] + n[4], length: n[3]}
-}
-
-// abTimes reads the file of percentages: for each from 0 to 99, the time in milliseconds
-// within which that share of the requests was served.
-func abTimes(r *load.Report, output []byte, complete float64) bool {
-	seen := 0
-	for _, line := range abServed.FindAllSubmatch(output, -1) {
-		percent, err1 := strconv.ParseFloat(string(line[1]), 64)
-		ms, err2 := strconv.ParseFloat(string(line[2]), 64)
-		if err1 != nil || err2 != nil {
-			return false
-		}
-		seen++
-		switch {
-		case percent == 0:
-			r.Values[Time+".min"] = ms / 1000
-		case (percent == 50 || percent == 90 || percent == 99) && complete*(100-percent)/100 >= http.MinTail:
-			r.Values[http.PercentileName(Time, percent)] = ms / 1000
-		}
-	}
-	return seen > 0
 }

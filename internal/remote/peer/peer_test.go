@@ -1,6 +1,7 @@
 package peer_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -181,6 +183,50 @@ func TestProgramIsThere(t *testing.T) {
 				t.Errorf("left on the other machine: %q", files)
 			}
 		})
+	}
+}
+
+// A machine of another architecture gets the program for that.
+func TestOtherArchitecture(t *testing.T) {
+	own, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hardware, arch := "aarch64", "arm64"
+	if runtime.GOARCH == arch {
+		hardware, arch = "x86_64", "amd64"
+	}
+	// It runs here, though its digest is another one.
+	whole := append(own, "for "+arch...)
+	file := filepath.Join(t.TempDir(), "tare")
+	if err := os.WriteFile(file, whole, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	there := newSite(t, stub("uname", `case $1 in -s) echo Linux;; *) echo `+hardware+`;; esac`))
+	target := there.target()
+	target.Program = func(of string) (string, error) {
+		if of == arch {
+			return file, nil
+		}
+		return peer.OwnProgram(of)
+	}
+	s, err := peer.Start(t.Context(), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var where string
+	if err := s.Call(t.Context(), "where", struct{}{}, &where); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(where); err != nil || !bytes.Equal(got, whole) {
+		t.Errorf("a machine with %s runs a program of %d bytes, want the one of %d for %s: %v", hardware, len(got),
+			len(whole), arch, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if files := there.left(t); len(files) != 2 { // of the stub
+		t.Errorf("left on the other machine: %q", files)
 	}
 }
 

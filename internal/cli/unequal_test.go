@@ -80,7 +80,8 @@ func (s *sshds) unequal(t *testing.T, times int, metric string, args ...string) 
 		var d report.Document
 		decode(t, p.must(t, append([]string{
 			"run", args[0], "--on", strings.Join(s.names, ","), "--json", "--engine", "native", "--primary", metric,
-			"--seed", strconv.Itoa(seed), "--blocks", "10", "--warmup", "0", "--washout", "off", "--precision", "off", "--no-control",
+			"--seed", strconv.Itoa(seed), "--blocks", "10", "--warmup", "0", "--washout", "off", "--precision", "off",
+			"--no-control",
 		}, args[1:]...)...).stdout, &d)
 		if d.Metrics[0].Name != metric || len(d.Metrics[0].Conditions[0].Rows) != 2 {
 			t.Fatalf("the report is not of %s on two machines: %+v", metric, d.Metrics[0])

@@ -176,7 +176,8 @@ func TestTakeResults(t *testing.T) {
 // sysbench is asked for what the options say, on one thread and on several, half of the time each.
 func TestSysbenchArgs(t *testing.T) {
 	var got []string
-	for _, job := range sysbenchJobs(bench.Task{Params: map[string]string{"prime": "10000", "time": "20s", "threads": "2"}}) {
+	params := map[string]string{"prime": "10000", "time": "20s", "threads": "2"}
+	for _, job := range sysbenchJobs(bench.Task{Params: params}) {
 		got = append(got, strings.Join(job.Spec.Argv, " "))
 	}
 	want := []string{

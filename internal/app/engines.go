@@ -100,8 +100,12 @@ func drivers() []driver {
 				Endpoint: o["endpoint"], RuntimeHandler: o["handler"], PauseImage: o["pause"],
 			})
 		}},
-		{RemoteDriver, []string{"at", "engine"}, func(s *EngineSite, name string, o map[string]string) bench.Engine {
-			return remote.New(remote.Config{Name: name, Engine: cmp.Or(o["engine"], name), Link: s.link(o["at"])})
+		{RemoteDriver, []string{"at", "engine", "address"}, func(
+			s *EngineSite, name string, o map[string]string,
+		) bench.Engine {
+			return remote.New(remote.Config{
+				Name: name, Engine: cmp.Or(o["engine"], name), Link: s.link(o["at"]), Address: o["address"],
+			})
 		}},
 	}
 }

@@ -116,7 +116,11 @@ func onRemote(address string, declared []Instance) ([]Instance, error) {
 				Err: fmt.Errorf("engine %s is declared for this machine, but --remote uses the engines of %s", d.Name, address),
 			}
 		case d.Options["at"] == "":
-			declared[i].Options = map[string]string{"at": address, "engine": d.Options["engine"]}
+			declared[i].Options = maps.Clone(d.Options)
+			if declared[i].Options == nil {
+				declared[i].Options = map[string]string{}
+			}
+			declared[i].Options["at"] = address
 		}
 	}
 	return declared, nil

@@ -26,7 +26,7 @@ func flagGroups() []manual.Group {
 			Flags: []string{"precision", "smallest", "primary", "no-control", "seed", "syscalls", "interleave"},
 		},
 		{Title: "Judgement", Flags: []string{"strict", "plant", "junit", "markdown", "gitlab", "github"}},
-		{Title: "Output", Flags: []string{"all", "format", "html", "yaml", "output", "name", "label"}},
+		{Title: "Output", Flags: []string{"all", "format", "html", "yaml", "output", "output-dir", "name", "label"}},
 		{Title: "Other machines", Flags: []string{"remote", "on"}},
 		{Title: "Short forms of --param", Flags: []string{"count", "pings", "size", "tool"}},
 	}

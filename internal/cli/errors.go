@@ -100,6 +100,9 @@ func (a *invocation) fail(err error) int {
 		hint = strings.TrimSuffix(space+"; "+hint, "; ")
 	}
 	if a.global.JSON {
+		if a.log != nil {
+			fmt.Fprintln(a.log, "tare: "+indentContinuation(err.Error()))
+		}
 		a.failJSON(err, hint, code)
 		return code
 	}
@@ -120,6 +123,9 @@ func (a *invocation) printMessage(text, hint string) {
 // within words.
 func (a *invocation) printWrapped(prefix, text string) {
 	text = prefix + indentContinuation(text)
+	if a.log != nil {
+		fmt.Fprintln(a.log, text)
+	}
 	if width, ok := terminal(a.stderr); ok {
 		var lines []string
 		for line := range strings.SplitSeq(text, "\n") {

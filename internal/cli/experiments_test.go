@@ -9,6 +9,14 @@ import (
 	"github.com/tare-bench/tare/internal/report"
 )
 
+// An experimentTest is an experiment, and what it has to measure.
+type experimentTest struct {
+	args    []string
+	want    []string // metrics that every engine has a value of, where it can do that
+	lack    []string // engines that cannot
+	engines []string // nil = all
+}
+
 // Every built-in experiment runs on every engine that must be here, does what
 // it says, and leaves nothing.
 func TestBuiltinExperiments(t *testing.T) {
@@ -18,12 +26,7 @@ func TestBuiltinExperiments(t *testing.T) {
 	if testing.Short() { // the tests of workload/postgres have native, floor, runc, and all parts
 		servers, parts = usable(t, "docker", "podman", "containerd"), []string{"read1", "write1"}
 	}
-	tests := []struct {
-		args    []string
-		want    []string // metrics that every engine has a value of, where it can do that
-		lack    []string // engines that cannot
-		engines []string // nil = all
-	}{
+	tests := []experimentTest{
 		{[]string{"lifecycle"}, []string{"first_instruction", "total", "create", "start", "exit", "remove"}, nil, nil},
 		{[]string{"operations"}, []string{"exec", "signal", "pause", "resume", "stop"}, []string{"cri"}, nil},
 		// What all others have shown above.
@@ -68,6 +71,21 @@ func TestBuiltinExperiments(t *testing.T) {
 			[]string{parts[0] + ".time.p50", parts[len(parts)-1] + ".rate", "postgres.ready"},
 			nil, servers,
 		},
+	}
+	if !testing.Short() { // whose programs take whole seconds
+		tests = append(tests, experimentTest{
+			[]string{
+				"host-tools", "--param", "idle.time=200ms", "--param", "start.starts=2", "--param", "cpu.time=2s",
+				"--param", "memory.total=64MiB", "--param", "disk.time=20ms", "--param", "disk.size=4MiB",
+				"--param", "net-throughput.time=1s", "--param", "density.count=2", "--param", "build.files=2",
+				"--param", "build.size=64KiB", "--param", "compose.services=2", "--param", "compose.tool=bare",
+			},
+			[]string{
+				"start.total", "cpu.single", "cpu.all", "memory.read", "memory.write", "disk.randwrite.iops", "throughput.rate",
+				"density.containers", "compose.up",
+			},
+			nil, usable(t, "docker"),
+		})
 	}
 	for _, tt := range tests {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {

@@ -43,6 +43,7 @@ type invocation struct {
 	global   globalOptions
 	tare     *app.App
 	narrator *narrator
+	log      *runLog // has what is told on stderr, too; nil = none
 }
 
 // globalOptions are the flags that every command has.
@@ -78,14 +79,19 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if err == nil {
 		err = a.stdout.err
 	}
+	code := exitOK
 	switch {
 	case err == nil:
-		return exitOK
 	case a.isBrokenPipe(err):
-		return exitPipe
+		code = exitPipe
 	default:
+		code = a.fail(err)
+	}
+	if err := a.log.close(); err != nil {
+		a.log = nil
 		return a.fail(err)
 	}
+	return code
 }
 
 // handleSignals makes the first signal a request and the second one an order.

@@ -16,6 +16,7 @@ import (
 type narrator struct {
 	*watcher
 	sitting app.Session
+	logged  *progress // in the log; nil if there is none
 
 	began    time.Time
 	inside   time.Duration // trials, added up
@@ -40,6 +41,9 @@ type hookCount struct {
 // RunBegins implements app.Observer.
 func (n *narrator) RunBegins(s app.Session) {
 	*n = narrator{watcher: n.watcher, sitting: s, began: n.now()}
+	if n.log != nil {
+		n.logged = n.newProgress(s, n.log)
+	}
 	if n.global.Quiet {
 		n.graceful.Store(true)
 		return
@@ -56,6 +60,9 @@ func (n *narrator) RunBegins(s app.Session) {
 
 // OnEvent implements app.Observer.
 func (n *narrator) OnEvent(e run.Event) {
+	if n.logged != nil {
+		n.logged.observe(e)
+	}
 	if n.global.Quiet {
 		return
 	}

@@ -85,6 +85,9 @@ func (a *invocation) runOn(
 		return named(err)
 	}
 	defer together.Close()
+	if err := a.beginLog(format.dir); err != nil {
+		return err
+	}
 	for _, text := range together.ClocksApart() {
 		a.notice("%s", text)
 	}

@@ -95,15 +95,15 @@ func writeNewFile(flag, name string, write func(io.Writer) error) error {
 func outputNamed(cmd *cobra.Command) error {
 	for _, name := range fileFlags() {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
-			return &usageError{fmt.Errorf("--%s has an empty name", name), "name a file, or leave out --" + name}
+			return &usageError{fmt.Errorf("--%s has an empty name", name), "give a name, or leave out --" + name}
 		}
 	}
 	return nil
 }
 
-// fileFlags are the flags that name a file to write.
+// fileFlags are the flags that name a file to write, or a directory of them.
 func fileFlags() []string {
-	all := []string{"output", "html"}
+	all := []string{"output", "output-dir", "html"}
 	for _, x := range app.GateFiles() {
 		all = append(all, x.Name)
 	}

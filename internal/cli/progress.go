@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/run"
 	"github.com/tare-bench/tare/internal/text/plain"
@@ -48,16 +49,19 @@ type progress struct {
 	above         int64        // of them, those that came before the table was drawn
 }
 
-func (a *invocation) newProgress(h bench.Header) *progress {
-	width, tty := terminal(a.stderr)
+// newProgress shows on out how a session goes: on stderr, or in a log.
+func (a *invocation) newProgress(s app.Session, out io.Writer) *progress {
+	h := s.Header
+	width, tty := terminal(out)
 	p := &progress{
-		out: a.stderr, now: a.now, width: width, tty: tty, plan: h.Plan, began: a.now(),
+		out: out, now: a.now, width: width, tty: tty, plan: h.Plan, began: a.now(),
 		lastHeartbeat: a.now(), skipped: map[int]bool{}, told: a.told.Load,
 	}
 	if tty {
 		color, err := a.color()
-		p.preview = newPreview(h, color && err == nil, terminalHeight(a.stderr))
+		p.preview = newPreview(h, color && err == nil, terminalHeight(out))
 	}
+	p.extends(s)
 	return p
 }
 

@@ -218,6 +218,37 @@ func TestRemoteUnreachable(t *testing.T) {
 	}
 }
 
+// Behind NAT, the address that the other machine has is none at which it is reached. This is said, and
+// another one can be named.
+func TestRemoteBehindNAT(t *testing.T) {
+	l := newFarMachine(t, "")
+	l.address = "224.0.0.1" // to which the kernel connects nobody
+	l.setSSH(t, runsCommand)
+	p := l.client(t)
+	short := []string{"--warmup", "0", "--no-control", "--blocks", "1"}
+	result := p.tare(t, asked(short...)...)
+	if result.code == 0 || !strings.Contains(result.stderr, "cannot be reached at 224.0.0.1") ||
+		!strings.Contains(strings.Join(strings.Fields(result.stderr), " "), "option address of the engine") {
+		t.Errorf("exit code %d, want where the server was looked for and what to do\n%s", result.code, result.stderr)
+	}
+	named := func(address string) []string {
+		return append([]string{
+			"run", "net-rtt", "--engine", "remote,name=there,at=far,engine=native,address=" + address, "--network", "host",
+			"--washout", "off", "--precision", "off", "--pings", "1000",
+		}, short...)
+	}
+	p.must(t, named("127.0.0.1")...)
+	if at := p.last(t).Header.Engines[0].Away.Address; at != "127.0.0.1" {
+		t.Errorf("the run says that the machine was at %s", at)
+	}
+	if result := p.tare(t, named("nat.example")...); result.code == 0 ||
+		!strings.Contains(result.stderr, `address "nat.example" is no IP address`) {
+		t.Errorf("a name as the address: exit code %d\n%s", result.code, result.stderr)
+	}
+	p.nothingLeft(t)
+	l.gone(t)
+}
+
 // 'tare agent serve' explains itself to who types it wrongly.
 func TestServeRefused(t *testing.T) {
 	p := newTestEnv(t)

@@ -22,6 +22,7 @@ type formatOptions struct {
 	name string // empty = text, or JSON where --json asks for it
 	all  bool   // that is known
 	page string // file for a page as well; empty = none
+	dir  string // directory for reports and a log as well; empty = none
 }
 
 // formatNames are the formats of reports.
@@ -56,10 +57,11 @@ func (a *invocation) checkFormat(o formatOptions) error {
 		return &usageError{fmt.Errorf("--format %s and --json are two formats", o.name), "choose one of them"}
 	}
 	a.global.JSON = a.global.JSON || asJSON
-	if o.page == "" {
-		return nil
+	err := checkOutputDir(o.dir)
+	if err == nil && o.page != "" {
+		err = checkNewFile("--html", o.page)
 	}
-	return checkNewFile("--html", o.page)
+	return err
 }
 
 // format is the one that was asked for.
@@ -128,7 +130,7 @@ func (a *invocation) render(d *report.Document, o formatOptions) error {
 	if o.page != "" {
 		err = errors.Join(err, writeNewFile("--html", o.page, func(w io.Writer) error { return app.WritePage(w, d) }))
 	}
-	return err
+	return errors.Join(err, writeReports(o.dir, d))
 }
 
 // storedHint says where a run was saved. What can be done with it, the report says.

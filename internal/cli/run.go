@@ -65,6 +65,8 @@ The exit code is 3 if some trials failed; 'tare --help' lists all exit codes.`,
 	cmd.Flags().StringVar(&runName, "name", "", "a `name` for the run, which every command takes in place of its ID")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "also write records to `file` during the run; - prints them "+
 		"instead of the report")
+	cmd.Flags().StringVar(&format.dir, "output-dir", "", "also write results.json, summary.md and log.txt into this "+
+		"`directory`, which is made")
 	cmd.Flags().StringSliceVar(&on, "on", nil, "measure on these `hosts`, reached by ssh, at the same times; "+
 		"then compare them: [USER@]HOST,...")
 	cmd.ValidArgsFunction = completeExperiments
@@ -94,6 +96,12 @@ func (a *invocation) run(ctx context.Context, name string, o planOptions, format
 	if err := a.checkFormat(format); err != nil {
 		return err
 	}
+	if keep.output == "-" && format.dir != "" {
+		return &usageError{
+			errors.New("--output - and --output-dir cannot be combined"),
+			"--output - prints records in place of the report: write them to a file",
+		}
+	}
 	if len(keep.on) > 0 {
 		return a.runOn(ctx, name, o, format, keep)
 	}
@@ -106,6 +114,9 @@ func (a *invocation) run(ctx context.Context, name string, o planOptions, format
 		return err
 	}
 	if err := p.Usable(ctx); err != nil {
+		return err
+	}
+	if err := a.beginLog(format.dir); err != nil {
 		return err
 	}
 	if ref := p.OnlyImage(); ref != "" {

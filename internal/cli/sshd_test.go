@@ -13,7 +13,8 @@ import (
 // sshds are real OpenSSH servers, each in a network namespace of its own.
 type sshds struct {
 	hosts
-	known string // the file of known hosts
+	known string         // the file of known hosts
+	pids  map[string]int // of the servers, by machine
 }
 
 // address is where the server of a machine listens.
@@ -45,7 +46,7 @@ func (s *sshds) write(t *testing.T, name, text string, mode os.FileMode) string 
 // startSSHDs starts servers until the test ends. Their host keys are not known yet.
 func startSSHDs(t *testing.T, program string, names ...string) *sshds {
 	t.Helper()
-	s := &sshds{hosts: hosts{dir: newTestEnv(t).dir, names: names}}
+	s := &sshds{hosts: hosts{dir: newTestEnv(t).dir, names: names}, pids: map[string]int{}}
 	if os.Mkdir("/run/sshd", 0o755) == nil { // sshd wants it
 		t.Cleanup(func() { _ = os.Remove("/run/sshd") })
 	}
@@ -99,6 +100,7 @@ func (s *sshds) start(t *testing.T, program, name, space string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	s.pids[name] = cmd.Process.Pid
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // sessions have ended
 		_ = cmd.Wait()

@@ -23,8 +23,7 @@ var _ app.Observer = (*watcher)(nil)
 func (w *watcher) RunBegins(s app.Session) {
 	w.graceful.Store(true)
 	w.announce(s)
-	w.progress = w.newProgress(s.Header)
-	w.progress.extends(s)
+	w.progress = w.newProgress(s, w.stderr)
 	w.first = nil
 	if s.Block == 0 && len(s.Done) == 0 {
 		w.first = &firstBlock{plan: s.Header.Plan, metrics: s.Header.Metrics}

@@ -82,11 +82,14 @@ func (l *Link) current() (*peer.Session, bool) {
 	return l.session, l.session != nil && l.session.Err() == nil
 }
 
-// Config is what an Engine needs. All fields are required.
+// Config is what an Engine needs.
 type Config struct {
 	Name   string // of the instance here
 	Engine string // its name on the other machine
 	Link   *Link
+	// Address is the IP address to which measured packets go, for a machine behind NAT; empty = the one
+	// to which ssh connected, as the sshd there sees it.
+	Address string
 }
 
 // An Engine is an engine of another machine.
@@ -116,6 +119,12 @@ func (e *Engine) Lost() <-chan struct{} {
 
 // Probe implements bench.Engine. Version and facts are those of the engine there.
 func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
+	if a := e.config.Address; a != "" {
+		if _, err := netip.ParseAddr(a); err != nil {
+			return bench.EngineInfo{}, fmt.Errorf("%w: engine %s: address %.80q is no IP address: write the one at which this "+
+				"machine reaches the other one, such as 203.0.113.5", bench.ErrUnsupported, e.config.Name, a)
+		}
+	}
 	s, err := e.config.Link.connect(ctx)
 	if err != nil {
 		return bench.EngineInfo{}, err
@@ -131,17 +140,19 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	}
 	info.Facts = append([]bench.Label{{Key: "engine", Value: info.Driver}}, info.Facts...)
 	info.Name, info.Driver, info.Options = e.config.Name, "remote", nil
-	info.Away = &bench.Away{Host: there.Host, Address: addressText(s), RoundTrip: trip}
+	info.Away = &bench.Away{Host: there.Host, Address: s.Host(), RoundTrip: trip}
+	if a := e.address(s); a.IsValid() {
+		info.Away.Address = a.String()
+	}
 	return info, nil
 }
 
-// addressText is where measured packets go: the address of the other machine or, if it is not known,
-// the destination of ssh.
-func addressText(s *peer.Session) string {
-	if !s.Address().IsValid() {
-		return s.Host()
+// address is where measured packets go; invalid if it is not known.
+func (e *Engine) address(s *peer.Session) netip.Addr {
+	if a, err := netip.ParseAddr(e.config.Address); err == nil {
+		return a
 	}
-	return s.Address().String()
+	return s.Address()
 }
 
 // Prepare implements bench.Engine.
@@ -222,11 +233,12 @@ func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (
 	}
 	var port uint16
 	err = own.call(ctx, remote.OpAddress, remote.Request{Port: p}, &port)
-	if err == nil && !own.session.Address().IsValid() {
-		err = fmt.Errorf("%w: %s does not know its address for clients: sshd did not set SSH_CONNECTION there",
-			bench.ErrUnsupported, own.session.Host())
+	at := e.address(own.session)
+	if err == nil && !at.IsValid() {
+		err = fmt.Errorf("%w: %s does not know its address for clients: sshd did not set SSH_CONNECTION there: name it "+
+			"with option address of the engine", bench.ErrUnsupported, own.session.Host())
 	}
-	return netip.AddrPortFrom(own.session.Address(), port), err
+	return netip.AddrPortFrom(at, port), err
 }
 
 // Path implements bench.Addresser: the network between the two machines, and then the path on the

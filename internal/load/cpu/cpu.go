@@ -99,13 +99,30 @@ func (c *pool) stretch(r *load.Report, o options) error {
 	return nil
 }
 
+// quotaPeriod is the period of CPU quotas: the kernel's own default, which nearly everybody keeps.
+const quotaPeriod = 100 * time.Millisecond
+
+// wholePeriods rounds a time to periods of a CPU quota, if it has one at least.
+//
+// A thread with a quota works at the beginning of each period and then stands still. A segment begins
+// while it works, after the warm-up. If it ends while the thread stands still, it lasts until the next
+// period, and would count less work than the quota gives; a segment of whole periods counts exactly that.
+func wholePeriods(share time.Duration) time.Duration {
+	if share < quotaPeriod {
+		return share
+	}
+	return share.Round(quotaPeriod)
+}
+
 // segments returns the segments of one thread by itself, and those of all threads at once. It reports
 // how long that was, and the slices.
 func (c *pool) segments(r *load.Report, threads int, share time.Duration) (one, all []segment, err error) {
-	r.Measured += share.Seconds()
-	if threads > 1 {
-		share /= 2
+	parts := min(threads, 2)
+	share /= time.Duration(parts)
+	if c.turns == nil { // a process with a quota takes no turns
+		share = wholePeriods(share)
 	}
+	r.Measured += float64(parts) * share.Seconds()
 	one, slices, err := c.work(1, share)
 	r.AddSlices(Single, slices)
 	if err != nil || threads == 1 {

@@ -195,3 +195,43 @@ func TestRates(t *testing.T) {
 		}
 	}
 }
+
+// A thread with a quota, in whatever part of its work a segment begins, gets in a segment of whole periods
+// exactly what the quota gives. In other times it gets less, or more.
+func TestWholePeriods(t *testing.T) {
+	const ms = time.Millisecond
+	for share, want := range map[time.Duration]time.Duration{
+		9 * ms: 9 * ms, 99 * ms: 99 * ms, 135 * ms: 100 * ms, 450 * ms: 500 * ms, 900 * ms: 900 * ms, 1800 * ms: 1800 * ms,
+	} {
+		if got := wholePeriods(share); got != want {
+			t.Errorf("%v becomes %v, want %v", share, got, want)
+		}
+	}
+	for _, quota := range []time.Duration{20 * ms, 50 * ms, 80 * ms} {
+		want := quota.Seconds() / quotaPeriod.Seconds()
+		if got := quotaShare(wholePeriods(450*ms), quota); math.Abs(got/want-1) > 1e-9 {
+			t.Errorf("a quota of %v: a share of %.4f in whole periods, want %.4f", quota, got, want)
+		}
+		if got := quotaShare(450*ms, quota); math.Abs(got/want-1) < 0.005 {
+			t.Errorf("a quota of %v: a share of %.4f in another time is right too, so this tests nothing", quota, got)
+		}
+	}
+}
+
+// quotaShare is the mean share of the time that a thread has a CPU in segments of a length, which begin
+// anywhere in its work and end when it works again.
+func quotaShare(share, quota time.Duration) float64 {
+	const step = 100 * time.Microsecond
+	total, n := 0.0, 0
+	for begin := step / 2; begin < quota; begin += step {
+		end := begin + share
+		whole, rest := end/quotaPeriod, end%quotaPeriod
+		if rest >= quota { // it stands still until the next period
+			whole, rest = whole+1, 0
+		}
+		worked := quota*whole + rest - begin
+		total += worked.Seconds() / (whole*quotaPeriod + rest - begin).Seconds()
+		n++
+	}
+	return total / float64(n)
+}

@@ -63,7 +63,8 @@ type Target struct {
 	// goroutine calls it.
 	Said func(line string)
 
-	limit time.Duration // in place of dialTime; 0 = that
+	limit time.Duration                              // in place of dialTime; 0 = that
+	find  func(arch string) (path string, err error) // in place of ownProgram; nil = that
 }
 
 // CheckHost reports what is wrong with a destination.
@@ -84,7 +85,10 @@ func Start(ctx context.Context, t Target) (*Session, error) {
 	if err := CheckHost(t.Host); err != nil {
 		return nil, err
 	}
-	offers, err := openPrograms(ownProgram)
+	if t.find == nil {
+		t.find = ownProgram
+	}
+	offers, err := openPrograms(t.find)
 	if err != nil {
 		return nil, err
 	}

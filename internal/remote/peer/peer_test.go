@@ -1,6 +1,7 @@
 package peer_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -199,6 +201,45 @@ func TestProgramIsThere(t *testing.T) {
 				t.Errorf("left on the other machine: %q", files)
 			}
 		})
+	}
+}
+
+// A machine of another architecture gets the program for that.
+func TestOtherArchitecture(t *testing.T) {
+	own, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hardware, arch := "aarch64", "arm64"
+	if runtime.GOARCH == arch {
+		hardware, arch = "x86_64", "amd64"
+	}
+	// It runs here, though its digest is another one.
+	whole := append(own, "for "+arch...)
+	file := filepath.Join(t.TempDir(), "tare")
+	if err := os.WriteFile(file, whole, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	there := newSite(t, stub("uname", `case $1 in -s) echo Linux;; *) echo `+hardware+`;; esac`))
+	target := there.target()
+	target.SetProgram(arch, file)
+	s, err := peer.Start(t.Context(), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var where string
+	if err := s.Call(t.Context(), "where", struct{}{}, &where); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(where); err != nil || !bytes.Equal(got, whole) {
+		t.Errorf("a machine with %s runs a program of %d bytes, want the one of %d for %s: %v", hardware, len(got),
+			len(whole), arch, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if files := there.left(t); len(files) != 2 { // of the stub
+		t.Errorf("left on the other machine: %q", files)
 	}
 }
 

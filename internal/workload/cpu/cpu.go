@@ -65,6 +65,8 @@ func (workload) Params() []bench.Param {
 			Doc: "sysbench, stress-ng or pt_linux: use this program of " +
 				"the host, packed into an image, instead of the built-in load",
 		},
+		{Name: "prime", Default: "20000", Valid: bench.Between(3, 1_000_000), Doc: "sysbench searches the primes up to " +
+			"this number"},
 	}
 }
 

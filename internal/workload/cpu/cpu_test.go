@@ -251,6 +251,7 @@ func TestParams(t *testing.T) {
 		"threads": {"", "0", "-1", "1.5", "every"},
 		"kernels": {"", "sort sort", "cooking"},
 		"tool":    {"fio", "sh -c true"},
+		"prime":   {"", "2", "1e4", "many"},
 	}
 	for _, p := range cpu.New().Params() {
 		if err := p.Valid(p.Default); err != nil {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load/cpu"
 )
@@ -168,5 +170,21 @@ func TestTakeResults(t *testing.T) {
 		if left, _ := takeResults(dir); left != nil {
 			t.Errorf("%s: left %q", name, left)
 		}
+	}
+}
+
+// sysbench is asked for what the options say, on one thread and on several, half of the time each.
+func TestSysbenchArgs(t *testing.T) {
+	var got []string
+	params := map[string]string{"prime": "10000", "time": "20s", "threads": "2"}
+	for _, job := range sysbenchJobs(bench.Task{Params: params}) {
+		got = append(got, strings.Join(job.Spec.Argv, " "))
+	}
+	want := []string{
+		"sysbench cpu --cpu-max-prime=10000 --threads=1 --time=10 --events=0 run",
+		"sysbench cpu --cpu-max-prime=10000 --threads=2 --time=10 --events=0 run",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

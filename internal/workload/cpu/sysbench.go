@@ -13,11 +13,12 @@ import (
 
 var sysbench = supervise.Program{Name: "sysbench", Package: "package sysbench"}
 
-// sysbenchJobs search the primes below 20,000, as is usual. The score is the number of
-// searches per second.
+// sysbenchJobs search the primes up to option prime. The score is the number of searches per second.
 func sysbenchJobs(t bench.Task) []supervise.Job {
 	return singleAndAll(t, func(threads, score string) supervise.Job {
-		args := []string{"cpu", "--cpu-max-prime=20000", "--threads=" + threads, "--time=" + seconds(t), "--events=0", "run"}
+		args := []string{
+			"cpu", "--cpu-max-prime=" + t.Params["prime"], "--threads=" + threads, "--time=" + seconds(t), "--events=0", "run",
+		}
 		return sysbench.Job(t.Spec, args, func(output []byte) (*load.Report, error) {
 			rate, ok := sysbenchRate(output)
 			if !ok {

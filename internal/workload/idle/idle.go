@@ -44,7 +44,8 @@ func (workload) Metrics() []bench.Metric {
 		}
 	}
 	memory := m(Memory, "memory in use at rest", "B", bench.Primary,
-		"MemTotal less MemAvailable of /proc/meminfo at the end of the time watched, without tare's own memory.")
+		"MemTotal less MemAvailable of /proc/meminfo, without tare's own memory: the mean of ten looks, spread over the "+
+			"time watched.")
 	memory.Scale = bench.Ratio
 	processes := m(Processes, "processes at rest", "1", bench.Primary,
 		"Processes at the end of the time watched, without kernel threads and tare.")
@@ -61,7 +62,8 @@ func (workload) Metrics() []bench.Metric {
 			"CPU time of all threads (schedstat of every thread) per second of the time watched, without tare's own: 0.01 is "+
 				"one percent of one CPU."),
 		m(KernelMemory, "memory of the kernel at rest", "B", bench.Detail,
-			"Memory that the kernel cannot give up: slabs, stacks, page tables and data of each CPU; part of idle.memory."),
+			"Memory that the kernel cannot give up: slabs, stacks, page tables and data of each CPU; part of idle.memory, and "+
+				"a mean like that."),
 		m(KernelThreads, "kernel threads", "1", bench.Detail, "Threads of the kernel itself."),
 		m(EngineWakeups, "wake-ups of the engine at rest", "1/s", bench.Detail,
 			"The part of idle.wakeups that is of the engine's daemons and their descendants."),

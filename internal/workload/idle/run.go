@@ -37,7 +37,8 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if err != nil {
 		return err
 	}
-	if err := bench.Sleep(ctx, watched); err != nil {
+	used, err := watch(ctx, watched)
+	if err != nil {
 		return err
 	}
 	after, err := read(m)
@@ -45,10 +46,31 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 		return err
 	}
 	recordWork(m, before, after, daemons)
-	if err := recordMemory(m, daemons); err != nil {
+	if err := recordMemory(m, used, daemons); err != nil {
 		return err
 	}
 	return recordDisk(ctx, t.Engine, m)
+}
+
+// looks is how often the memory is read while the machine is watched.
+const looks = 10
+
+// watch waits, and returns the memory in use meanwhile: the mean of some looks, so that a process that comes
+// and goes counts only for the time that it is there.
+func watch(ctx context.Context, d time.Duration) (mean proc.MemoryUse, err error) {
+	for range looks {
+		if err := bench.Sleep(ctx, d/looks); err != nil {
+			return mean, err
+		}
+		now, err := proc.Memory(root)
+		if err != nil {
+			return mean, err
+		}
+		mean.Total += now.Total / looks
+		mean.Available += now.Available / looks
+		mean.Kernel += now.Kernel / looks
+	}
+	return mean, nil
 }
 
 // daemonsOf returns the long-lived processes of an engine. One that does not tell has none that are
@@ -152,12 +174,8 @@ func recordWork(to bench.Recorder, before, after reading, d daemons) {
 	}
 }
 
-// recordMemory reports the memory in use and the processes, as they are now.
-func recordMemory(to bench.Recorder, d daemons) error {
-	used, err := proc.Memory(root)
-	if err != nil {
-		return err
-	}
+// recordMemory reports the memory that was in use, and the processes and what the engine has as they are now.
+func recordMemory(to bench.Recorder, used proc.MemoryUse, d daemons) error {
 	all, err := proc.All(root)
 	if err != nil {
 		return err

@@ -3,7 +3,9 @@ package idle_test
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -123,5 +125,44 @@ func TestCutShort(t *testing.T) {
 	}.Run(t)[0]
 	if s.Outcome != bench.TimedOut || time.Since(began) > 30*time.Second {
 		t.Errorf("%s after %v: %s", s.Outcome, time.Since(began), s.Reason)
+	}
+}
+
+// BenchmarkRepeats watches the machine in two rounds of five trials each, and tells by how many percent the
+// medians of the rounds differ: the largest difference of all rounds. On a machine that does something else
+// beside, it shows that.
+func BenchmarkRepeats(b *testing.B) {
+	e := localtest.Docker(b)
+	worst := map[string]float64{}
+	round := func() map[string]float64 {
+		values := map[string][]float64{}
+		for _, s := range (workloadtest.Trials{
+			Workload: idle.New(), Engine: e, Params: map[string]string{"time": "1s", "calm": "200ms"}, N: 5,
+		}).Run(b) {
+			if s.Outcome != bench.OK {
+				b.Fatalf("%s: %s", s.Outcome, s.Reason)
+			}
+			for name, v := range workloadtest.Values(idle.New(), s) {
+				values[name] = append(values[name], v)
+			}
+		}
+		medians := map[string]float64{}
+		for name, all := range values {
+			slices.Sort(all)
+			medians[name] = all[len(all)/2]
+		}
+		return medians
+	}
+	for i := 0; b.Loop(); i++ {
+		if i >= 3 {
+			continue // three take long enough, however many are asked for
+		}
+		first, second := round(), round()
+		for name := range first {
+			worst[name] = max(worst[name], 100*math.Abs(second[name]/first[name]-1))
+		}
+	}
+	for _, name := range []string{idle.Memory, idle.EngineMemory, idle.Processes, idle.Wakeups, idle.CPU} {
+		b.ReportMetric(worst[name], name+"-%")
 	}
 }

@@ -7,10 +7,12 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/network"
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
@@ -74,9 +76,19 @@ func (v *trial) runClient(
 		return errors.Join(err, v.serverExit(ctx))
 	}
 	if err := answer(ctx, client); err != nil {
-		return errors.Join(err, v.serverExit(ctx))
+		return errors.Join(v.withAdvice(err), v.serverExit(ctx))
 	}
 	return nil
+}
+
+// withAdvice says of a server on another machine that cannot be reached what may be the reason.
+func (v *trial) withAdvice(err error) error {
+	_, remote := bench.As[bench.Remoter](v.task.Engine)
+	if !remote || !strings.Contains(err.Error(), network.ErrUnreachable.Error()) {
+		return err
+	}
+	return fmt.Errorf("%w: it is the address to which ssh connected, as that machine sees it, or the one that was named: "+
+		"behind NAT, name another one with option address of the engine; a firewall must let the port through", err)
 }
 
 // serverExit returns how the server has ended, if it has: a client knows only that the server

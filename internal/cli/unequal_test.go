@@ -1,0 +1,151 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/kernel/cgroup"
+	"github.com/tare-bench/tare/internal/report"
+)
+
+// A hostLimit is what a machine may have.
+type hostLimit struct {
+	cpus   float64 // 0 = no limit
+	writes int     // to its disk, per second; 0 = no limit
+}
+
+// group makes a control group with a limit, and returns what puts a process and all that it starts into it.
+// It is removed after what the test begins later has ended.
+func (l hostLimit) group(t *testing.T, name string) (attach func(pid int)) {
+	t.Helper()
+	if l == (hostLimit{}) {
+		return func(int) {}
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, err := cgroup.Detect("/")
+	must(err)
+	path := fmt.Sprintf("/tare-test-%d-%s", os.Getpid(), name)
+	must(h.Create(path, cgroup.Limits{CPUs: l.cpus}))
+	t.Cleanup(func() {
+		if err := h.Remove(context.Background(), path); err != nil {
+			t.Error(err)
+		}
+	})
+	if l.writes > 0 {
+		dir, err := h.Dir(path, "blkio")
+		must(err)
+		disk := diskOf(t, os.TempDir())
+		file, text := "blkio.throttle.write_iops_device", fmt.Sprintf("%s %d", disk, l.writes)
+		if _, err := os.Stat(filepath.Join(dir, file)); err != nil {
+			file, text = "io.max", fmt.Sprintf("%s wiops=%d", disk, l.writes)
+		}
+		must(os.WriteFile(filepath.Join(dir, file), []byte(text), 0))
+	}
+	return func(pid int) { t.Helper(); must(h.Attach(path, pid)) }
+}
+
+// diskOf is the number of the disk, no partition, on which a file lies.
+func diskOf(t *testing.T, name string) string {
+	t.Helper()
+	var s unix.Stat_t
+	if err := unix.Stat(name, &s); err != nil {
+		t.Fatal(err)
+	}
+	number := fmt.Sprintf("%d:%d", unix.Major(s.Dev), unix.Minor(s.Dev))
+	// A partition is a directory in that of its disk.
+	if text, err := os.ReadFile("/sys/dev/block/" + number + "/../dev"); err == nil {
+		number = strings.TrimSpace(string(text))
+	}
+	return number
+}
+
+// unequal measures two machines, so often, and returns what is said of the second one against the first.
+func (s *sshds) unequal(t *testing.T, times int, metric string, args ...string) (all []report.Effect) {
+	t.Helper()
+	for seed := range times {
+		p := newTestEnv(t)
+		p.env = append(p.env, "TARE_SSH="+s.ssh)
+		var d report.Document
+		decode(t, p.must(t, append([]string{
+			"run", args[0], "--on", strings.Join(s.names, ","), "--json", "--engine", "native", "--primary", metric,
+			"--seed", strconv.Itoa(seed), "--blocks", "10", "--warmup", "0", "--washout", "off", "--precision", "off",
+			"--no-control",
+		}, args[1:]...)...).stdout, &d)
+		if d.Metrics[0].Name != metric || len(d.Metrics[0].Conditions[0].Rows) != 2 {
+			t.Fatalf("the report is not of %s on two machines: %+v", metric, d.Metrics[0])
+		}
+		e := d.Metrics[0].Conditions[0].Rows[1].Effect
+		if e == nil || e.Low == nil || e.High == nil {
+			t.Fatalf("%s has no interval: %+v", metric, e)
+		}
+		t.Logf("%s: %.3f [%.3f, %.3f] %s", metric, *e.Estimate, *e.Low, *e.High, e.Verdict)
+		all = append(all, *e)
+	}
+	return all
+}
+
+// Two machines that differ by a known factor are told apart, and their intervals have it; one and the same
+// is not told apart. The kernel gives each so much, and less than it could have beside other work.
+func TestUnequalHosts(t *testing.T) {
+	sshd, err := findSSHD()
+	if os.Geteuid() != 0 || err != nil {
+		t.Skipf("two sshds take root and OpenSSH's server: %v", err)
+	}
+	if testing.Short() {
+		return // it counts how often it is wrong; TestOnRealSSH has the rest
+	}
+	t.Setenv("TMPDIR", "/var/tmp") // which is on a disk
+	compute := []string{"cpu", "--param", "kernels=integer", "--param", "threads=1", "--param", "time=660ms"}
+	for name, test := range map[string]struct {
+		limits [2]hostLimit
+		args   []string
+		metric string
+		ratio  float64 // of the second machine to the first
+		// The truth is known to so much: the Go runtime's own threads and tare need some of the CPU time, and a
+		// limit of a disk counts in parts of a second.
+		within float64
+	}{
+		"half the CPU": {[2]hostLimit{{cpus: 0.4}, {cpus: 0.2}}, compute, "cpu.single", 0.5, 0.04},
+		"half the disk": {
+			[2]hostLimit{{writes: 2000}, {writes: 1000}},
+			[]string{
+				"disk", "--param", "patterns=randwrite", "--param", "size=16MiB", "--param", "depth=8", "--param", "time=400ms",
+			},
+			"disk.randwrite.iops", 0.5, 0.01,
+		},
+		"the same": {[2]hostLimit{}, compute, "cpu.single", 1, 0},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			const times = 4
+			first, second := test.limits[0].group(t, "a"), test.limits[1].group(t, "b")
+			h := startSSHDs(t, sshd, "a", "b")
+			h.trust(t)
+			first(h.pids["a"])
+			second(h.pids["b"])
+			missed, claimed := 0, 0
+			for _, e := range h.unequal(t, times, test.metric, test.args...) {
+				missed += one(test.ratio*(1+test.within) < *e.Low || test.ratio*(1-test.within) > *e.High)
+				claimed += one(e.Verdict == "worse" || e.Verdict == "better")
+				if test.ratio < 1 && e.Verdict != "worse" {
+					t.Errorf("half as fast is %s", e.Verdict)
+				}
+			}
+			wantAtMost(t, missed, times, 0.05, "intervals missed the truth")
+			if test.ratio == 1 {
+				wantAtMost(t, claimed, times, 0.05, "runs found a difference between a machine and itself")
+			}
+		})
+	}
+}

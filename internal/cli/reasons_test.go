@@ -19,7 +19,6 @@ type plantedCause struct {
 	plant  func(t *testing.T, p *testEnv) (args []string)
 	metric string
 	reason string
-	long   bool // it takes too long for the short form
 	// truth lies between low and high, as far as this run knows them.
 	truth func(d report.Document, cell report.Row, why report.Reason) (low, truth, high float64)
 }
@@ -128,25 +127,6 @@ func causes() map[string]plantedCause {
 				return *cell.Low * 0.2 / 4096, why.Value, *cell.High*0.22/4096 + 3000
 			},
 		},
-		"commits that wait for the disk": {
-			engine: "native",
-			plant: func(t *testing.T, p *testEnv) []string {
-				needPostgres(t)
-				onDisk(t, p)
-				if err := os.Chmod(p.dir, 0o711); err != nil { // the server does not run as root
-					t.Fatal(err)
-				}
-				return []string{
-					"postgres", "--engine", "native", "--factor", "fsync=off,on", "--primary", "write1.rate", "--param",
-					"parts=write1", "--param", "scale=2", "--param", "write_time=400ms",
-				}
-			},
-			metric: "write1.rate", reason: "write1.server.syncs", long: true,
-			// One for each transaction of one client, and a few of what the server does besides.
-			truth: func(_ report.Document, _ report.Row, why report.Reason) (float64, float64, float64) {
-				return 0.95, why.Value, 1.1
-			},
-		},
 		"a port that a program of the engine passes on": {
 			engine: "docker",
 			plant: func(*testing.T, *testEnv) []string {
@@ -215,9 +195,6 @@ func onDisk(t *testing.T, p *testEnv) {
 // cause has.
 func TestPlantedCausesAreNamed(t *testing.T) {
 	for name, c := range causes() {
-		if c.long && testing.Short() {
-			continue
-		}
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			require(t, c.engine)
 			p := newTestEnv(t)

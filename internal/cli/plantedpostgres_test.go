@@ -35,7 +35,8 @@ func postgresPlants() map[string]postgresPlant {
 	anyLess, anyMore := [2]float64{0, 0.95}, [2]float64{1.1, math.Inf(1)}
 	return map[string]postgresPlant{
 		"syncs that are left out": {
-			engine: "native", params: "parts: [read1, read, write1]", primary: "read1.time.p50,read.rate,write1.rate",
+			engine: "native", params: "parts: [read1, read, write1], time: 200ms, write_time: 400ms",
+			primary: "read1.time.p50,read.rate,write1.rate",
 			cells: []string{
 				"{name: usual, engine: native}", "{name: no fsync, engine: native, params: {fsync: off}}",
 				"{name: no wait, engine: native, params: {commit: off}}",

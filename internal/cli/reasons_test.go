@@ -31,7 +31,6 @@ type shortForm int
 const (
 	isCounted shortForm = iota // its counter counts more in one block
 	isNamed                    // it is found to be a reason, which one cause shows for all
-	elsewhere                  // another test sees what the counter counts
 )
 
 // ratio is a truth about the cell against its baseline, and value one about the
@@ -138,26 +137,6 @@ func causes() map[string]plantedCause {
 				return *cell.Low * 0.2 / 4096, why.Value, *cell.High*0.22/4096 + 3000
 			},
 		},
-		"commits that wait for the disk": {
-			engine: "native",
-			plant: func(t *testing.T, p *testEnv) []string {
-				needPostgres(t)
-				onDisk(t, p)
-				if err := os.Chmod(p.dir, 0o711); err != nil { // the server does not run as root
-					t.Fatal(err)
-				}
-				return []string{
-					"postgres", "--engine", "native", "--factor", "fsync=off,on", "--primary", "write1.rate", "--param",
-					"parts=write1", "--param", "scale=2", "--param", "write_time=400ms",
-				}
-			},
-			metric: "write1.rate", reason: "write1.server.syncs",
-			short: elsewhere, // TestSettingsHaveEffects of workload/postgres
-			// One for each transaction of one client, and a few of what the server does besides.
-			truth: func(_ report.Document, _ report.Row, why report.Reason) (float64, float64, float64) {
-				return 0.95, why.Value, 1.1
-			},
-		},
 		"a port that a program of the engine passes on": {
 			engine: "docker",
 			plant: func(*testing.T, *testEnv) []string {
@@ -226,9 +205,6 @@ func onDisk(t *testing.T, p *testEnv) {
 // also counts how often the interval misses the size that the cause has.
 func TestPlantedCausesAreNamed(t *testing.T) {
 	for name, c := range causes() {
-		if testing.Short() && c.short == elsewhere {
-			continue
-		}
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			require(t, c.engine)
 			p := newTestEnv(t)
@@ -287,10 +263,8 @@ func (c *plantedCause) found(t *testing.T, p *testEnv, args []string) {
 // often wants no more runs to miss the cause, or its size, than chance explains.
 func (c *plantedCause) often(t *testing.T, p *testEnv, args []string) {
 	t.Helper()
-	unnamed, missed, runs := 0, 0, 4
-	if c.engine == "native" {
-		runs = 2 // a run of PostgreSQL takes 40 s
-	}
+	const runs = 4
+	unnamed, missed := 0, 0
 	for seed := range runs {
 		d, wrong := c.measure(t, p, args, seed)
 		if wrong != "" {

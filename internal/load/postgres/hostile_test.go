@@ -139,3 +139,16 @@ func TestStatementsOfWarmup(t *testing.T) {
 		}
 	}
 }
+
+// What no other transaction would escape ends the load; what concerns one transaction is counted.
+func TestTrouble(t *testing.T) {
+	for code, want := range map[string]bool{
+		"53100": true, "53200": true, "58030": true, "XX001": true, CodeSerialization: false, CodeDeadlock: false,
+		"23514": false, "57014": false,
+	} {
+		e, err := parseError([]byte("VERROR\x00C" + code + "\x00Mno\x00\x00"))
+		if err != nil || e.isTrouble() != want {
+			t.Errorf("%s: trouble is %v, want %v; %v", code, !want, want, err)
+		}
+	}
+}

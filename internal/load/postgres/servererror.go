@@ -37,6 +37,13 @@ func (e *ServerError) Error() string {
 // ends reports whether the server closes the connection after this error.
 func (e *ServerError) ends() bool { return e.Severity == "FATAL" || e.Severity == "PANIC" }
 
+// isTrouble reports whether the server itself is in trouble, which is no matter of one transaction: it lacks disk,
+// memory or connections, the system refuses it something, or its data are damaged.
+func (e *ServerError) isTrouble() bool {
+	class := e.Code[:2] // it has five characters
+	return class == "53" || class == "58" || class == "XX"
+}
+
 // maxErrorField is how much of each field of an error is kept, in bytes.
 const maxErrorField = 1000
 

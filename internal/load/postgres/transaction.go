@@ -107,8 +107,12 @@ func (s *session) check(one *statement) error {
 		one.sql, s.values[aid], s.values[tid], s.values[bid], s.rows, tag, one.rows, one.tag)
 }
 
-// refused counts a transaction that the server has refused, and rolls it back if it is still open.
+// refused counts a transaction that the server has refused, and rolls it back if it is still open. It is an error
+// if others would fare no better.
 func (w *worker) refused(s *session) error {
+	if s.refused.isTrouble() {
+		return s.refused
+	}
 	w.tally.refuse(s.refused, s.origin >= w.Schedule.CountFrom)
 	if s.state == outsideTransaction {
 		return w.finish(s)

@@ -167,14 +167,26 @@ func (f *fixture) command() {
 		at.addresses = "*"
 	}
 	f.settings = serverSettings(f.options, f.template.version, at)
-	l := supervise.Launch{
-		Launch: agent.Launch{
-			Template: f.template.data(), Target: clusterDir, User: serverUser, CPUs: affinity.Format(f.cpus.server),
-			Files: openFiles, OOM: oomScore, Cold: f.options.cold, Wait: true,
-		},
-		Agent: f.template.agent, Program: slices.Concat([]string{f.program.path, "-D", clusterDir}, arguments(f.settings)),
+	if f.options.entry {
+		f.spec.Env = slices.Concat(f.spec.Env, f.entryEnv())
 	}
-	f.spec = l.Spec(f.task.Engine, f.spec)
+	f.spec = f.launch().Spec(f.task.Engine, f.spec)
+}
+
+// launch says how the server is started: in every cell on the same CPUs and at a word, and unless the image's own
+// entry point does it, with all else alike.
+func (f *fixture) launch() supervise.Launch {
+	l := supervise.Launch{
+		Launch: agent.Launch{CPUs: affinity.Format(f.cpus.server), Wait: true}, Agent: f.template.agent,
+	}
+	program := f.program.entry
+	if !f.options.entry {
+		program = []string{f.program.path, "-D", clusterDir}
+		l.Template, l.Target, l.User = f.template.data(), clusterDir, serverUser
+		l.Files, l.OOM, l.Cold = openFiles, oomScore, f.options.cold
+	}
+	l.Program = slices.Concat(program, arguments(f.settings))
+	return l
 }
 
 // Reset implements bench.Fixture: it prepares the containers of the trial, and checks that there is

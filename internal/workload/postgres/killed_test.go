@@ -49,6 +49,11 @@ func TestKilled(t *testing.T) {
 // killWhen kills the first process of a cluster below dir that is a victim: other servers of this host are
 // somebody else's.
 func killWhen(dir string, victim func(pid int) bool, within time.Duration) error {
+	return whenWorking(dir, victim, within, func(pid int) error { return unix.Kill(pid, unix.SIGKILL) })
+}
+
+// whenWorking does something to the first process of a cluster below dir that is meant, once it is at work.
+func whenWorking(dir string, meant func(pid int) bool, within time.Duration, do func(pid int) error) error {
 	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		dirs, err := filepath.Glob("/proc/[0-9]*")
 		if err != nil {
@@ -56,13 +61,13 @@ func killWhen(dir string, victim func(pid int) bool, within time.Duration) error
 		}
 		for _, entry := range dirs {
 			pid, err := strconv.Atoi(filepath.Base(entry))
-			if err == nil && works(pid, dir) && victim(pid) {
+			if err == nil && works(pid, dir) && meant(pid) {
 				time.Sleep(300 * time.Millisecond) // it is at work by then
-				return unix.Kill(pid, unix.SIGKILL)
+				return do(pid)
 			}
 		}
 	}
-	return errors.New("no process to be killed was seen")
+	return errors.New("no process of the server was seen at work")
 }
 
 // isPostmaster reports whether a process is the server itself, with a client that is at work.

@@ -142,6 +142,13 @@ func (l *serverLog) err() error {
 	return fmt.Errorf("the server's log says: %s", strings.Join(l.severe[:min(2, len(l.severe))], "; "))
 }
 
+// forget forgets the failures so far: what an entry point tries before there is a cluster is its own business.
+func (l *serverLog) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.severe = nil
+}
+
 // errSoon is err for somebody whose connection has just broken: the server may be about to say why.
 func (l *serverLog) errSoon(ctx context.Context) error {
 	const within, every = 500 * time.Millisecond, 10 * time.Millisecond

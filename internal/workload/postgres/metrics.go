@@ -218,7 +218,8 @@ func trialMetrics() []bench.Metric {
 	const s, b = "s", "B"
 	return []bench.Metric{
 		metric(Ready, "time until ready", s, bench.Lower, bench.Ratio,
-			"From the moment when the launcher executes the server until it has answered the first query."),
+			"From the moment when the launcher executes the server until it has answered the first query. With entry=image "+
+				"it executes the image's entry point, which makes a cluster first."),
 		metric(copyTime, "copy of the cluster", s, bench.Lower, bench.Ratio,
 			"Time in which the launcher copied the cluster to the cell's storage and forced it to the disk."),
 		metric(memoryRest, "memory of the server at rest", b, bench.Lower, bench.Ratio,

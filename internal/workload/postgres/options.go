@@ -55,6 +55,8 @@ func (workload) Params() []bench.Param {
 			"time of write1 and write"},
 		{Name: "warmup", Default: "250ms", Valid: bench.DurationBetween(0, maxWarmup), Doc: "time for which each part runs " +
 			"before any transaction counts"},
+		{Name: "entry", Default: entryTare, Valid: bench.OneOf(entryTare, entryImage), Doc: "what starts the server; tare: " +
+			"its launcher, on a copy of one cluster; image: the image's own entry point, which makes a cluster in each trial"},
 		{Name: "fsync", Default: "on", Valid: onOff, Doc: "off: the server does not force its writes to the disk"},
 		{Name: "commit", Default: "on", Valid: onOff, Doc: "synchronous_commit; off: a commit does not wait for the disk"},
 		{Name: "full_page_writes", Default: "on", Valid: onOff, Doc: "off: no whole pages in the WAL after a checkpoint"},
@@ -94,6 +96,7 @@ type options struct {
 	server   map[string]string // those on which the server depends, by name
 	set      []setting
 	settings string
+	entry    bool // the image's own entry point starts the server
 	cold     bool
 	tls      bool
 	tool     bool // pgbench in place of tare's own clients
@@ -114,8 +117,8 @@ func parseOptions(params map[string]string) (options, error) {
 	}
 	o := options{
 		scale: scale, script: params["script"], rate: params["rate"], set: set, settings: params["settings"],
-		cold: params["cache"] == cold, tls: params["ssl"] == "yes", tool: params["tool"] == toolName, port: uint16(port),
-		pin: params["pin"] == "yes", server: map[string]string{},
+		entry: params["entry"] == entryImage, cold: params["cache"] == cold, tls: params["ssl"] == "yes",
+		tool: params["tool"] == toolName, port: uint16(port), pin: params["pin"] == "yes", server: map[string]string{},
 	}
 	for _, name := range []string{"fsync", "commit", "full_page_writes", "ssl", "shared_buffers"} {
 		o.server[name] = params[name]

@@ -12,6 +12,9 @@
 // was read is compared between the cells, and a difference that was not asked for
 // fails the trial.
 //
+// With entry=image the image's own entry point makes the cluster and starts the server, in each trial,
+// and tare fills the tables. That is not the same in cells with different images, but what users get.
+//
 // # What is believed
 //
 // After loads that write, the tables must hold exactly what was acknowledged. The server's
@@ -83,6 +86,9 @@ func (w workload) Check(_ context.Context, t bench.Task) error {
 	case t.Spec.Reach != bench.ReachSocket && !tells:
 		return refused(fmt.Sprintf("engine %s does not tell the addresses of its containers", t.Engine.Name()))
 	}
+	if why := checkEntry(t); why != "" {
+		return refused(why)
+	}
 	if err := cmp.Or(w.CheckParams(t.Params), checkScript(t.Params["script"])); err != nil {
 		return fmt.Errorf("%w: %w", bench.ErrUnsupported, err)
 	}
@@ -103,7 +109,6 @@ func (workload) RestingMemory(params map[string]string) int64 {
 	if err != nil {
 		return 0 // the run will say so
 	}
-	const eachScale = 16 << 20
 	pages, _ := bufferPages(o.server["shared_buffers"]) // it was validated
 	return pages*pageSize + int64(o.scale)*eachScale
 }

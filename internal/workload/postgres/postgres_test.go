@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/docker"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/engine/floor"
 	"github.com/tare-bench/tare/internal/engine/oci"
@@ -59,6 +60,8 @@ func engine(t testing.TB, name string) bench.Engine {
 		e = floor.New(floor.Config{Name: name, Run: env.Run, Dir: env.Dir, Images: env.Images})
 	case "runc":
 		e = oci.New(oci.Config{Name: name, Run: env.Run, Dir: env.Dir, Images: env.Images, Binary: name})
+	case "docker":
+		e = docker.New(docker.Config{Name: name, Run: env.Run, Dir: env.Dir, Images: env.Images})
 	}
 	enginetest.Use(t, e)
 	return e
@@ -66,6 +69,14 @@ func engine(t testing.TB, name string) bench.Engine {
 
 // measure runs trials of one cell in a short form.
 func measure(t testing.TB, e bench.Engine, spec bench.Spec, n int, options ...string) []bench.Sample {
+	t.Helper()
+	return measureAs(t, workload(t), e, spec, n, options...)
+}
+
+// measureAs is measure of a workload that is not as usual.
+func measureAs(
+	t testing.TB, w bench.Workload, e bench.Engine, spec bench.Spec, n int, options ...string,
+) []bench.Sample {
 	t.Helper()
 	all := map[string]string{
 		"scale": "1", "clients": "2", "time": "150ms", "write_time": "600ms", "warmup": "20ms", "shared_buffers": "64MB",
@@ -76,7 +87,6 @@ func measure(t testing.TB, e bench.Engine, spec bench.Spec, n int, options ...st
 	for i := 0; i < len(options); i += 2 {
 		all[options[i]] = options[i+1]
 	}
-	w := workload(t)
 	params := map[string]string{}
 	for _, p := range w.Params() {
 		params[p.Name] = p.Default

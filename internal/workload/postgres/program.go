@@ -18,10 +18,11 @@ import (
 
 // A program is the server of an image.
 type program struct {
-	path   string // inside
-	digest string // of the file, "sha256:…"
-	image  string // digest of the image
-	host   bool   // it is a program of this host
+	path   string   // inside
+	digest string   // of the file, "sha256:…"
+	image  string   // digest of the image
+	host   bool     // it is a program of this host
+	entry  []string // program and arguments of the image's entry point; nil = it is not used
 }
 
 // bin is the directory of the server's programs.
@@ -44,6 +45,11 @@ func (w workload) programOf(ctx context.Context, t bench.Task) (program, error) 
 	if path.Base(p.path) != "postgres" {
 		return program{}, fmt.Errorf("%w: image %s runs %s, which is not postgres", bench.ErrUnsupported, ref, p.path)
 	}
+	if t.Params["entry"] == entryImage {
+		if p.entry, err = entryPoint(ctx, img); err != nil {
+			return program{}, err
+		}
+	}
 	p.digest, err = supervise.FileDigest(file)
 	return p, err
 }
@@ -59,17 +65,8 @@ func findServer(ctx context.Context, img *image.Image) (inside, file string, err
 	if err != nil {
 		return "", "", err
 	}
-	dirs := serverDirs()
-	for _, one := range img.Env() {
-		if list, ok := strings.CutPrefix(one, "PATH="); ok {
-			dirs = slices.Concat(strings.Split(list, ":"), dirs)
-		}
-	}
-	for _, dir := range dirs {
-		if !path.IsAbs(dir) {
-			continue
-		}
-		found, err := filepath.Glob(filepath.Join(root, path.Clean(dir), "postgres"))
+	for _, dir := range slices.Concat(searchPath(img), serverDirs()) {
+		found, err := filepath.Glob(filepath.Join(root, dir, "postgres"))
 		if err != nil {
 			return "", "", err
 		}

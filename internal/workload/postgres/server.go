@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,8 @@ type server struct {
 	port     uint16
 	socket   string // directory of its Unix socket; empty = clients use TCP
 	password string
-	tls      load.TLS // of tare's own connection; nil = none
+	within   time.Duration // it must answer its first query; 0 = readyTime
+	tls      load.TLS      // of tare's own connection; nil = none
 	at       netip.AddrPort
 	sql      *load.Conn // tare's own connection
 	stopped  bool       // it has ended as it was told
@@ -87,7 +89,8 @@ func (s *server) ready(ctx context.Context) (err error) {
 		}
 	}
 	_, err = s.clock.Step("ready", func() error {
-		limited, cancel := context.WithTimeout(ctx, readyTime)
+		within := cmp.Or(s.within, readyTime)
+		limited, cancel := context.WithTimeout(ctx, within)
 		defer cancel()
 		for {
 			if s.sql, err = s.dial(limited); err == nil || !isStarting(err) {
@@ -98,7 +101,7 @@ func (s *server) ready(ctx context.Context) (err error) {
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
 				}
-				return fmt.Errorf("the server was %w (%v): %w", supervise.ErrNotReady, readyTime, err)
+				return fmt.Errorf("the server was %w (%v): %w", supervise.ErrNotReady, within, err)
 			case <-time.After(readyEvery):
 			}
 		}

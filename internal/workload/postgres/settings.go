@@ -55,6 +55,9 @@ func serverSettings(o options, version int, at place) []setting {
 	for _, asked := range o.set {
 		all = slices.DeleteFunc(all, func(s setting) bool { return s.name == asked.name })
 	}
+	if o.entry { // the entry point may talk to its server by a socket, where the image has that
+		all = slices.DeleteFunc(all, func(s setting) bool { return s.name == "unix_socket_directories" })
+	}
 	return append(all, o.set...)
 }
 

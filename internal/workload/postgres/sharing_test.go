@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,33 @@ func NewShared(tb testing.TB) bench.Workload {
 	tb.Helper()
 	lib := SharedLibrary(tb)
 	return sharing{workload{func(string) *image.Library { return lib }}}
+}
+
+// NewOfOtherMajor returns the workload with clusters that say of themselves that another major version has made
+// them.
+func NewOfOtherMajor(tb testing.TB) bench.Workload {
+	tb.Helper()
+	lib := SharedLibrary(tb)
+	return ofOtherMajor{sharing{workload{func(string) *image.Library { return lib }}}}
+}
+
+type ofOtherMajor struct{ sharing }
+
+// Setup implements bench.Fixturer.
+func (w ofOtherMajor) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
+	made, err := w.sharing.Setup(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(made.(*fixture).template.data(), "PG_VERSION")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	other := bytes.Repeat([]byte("1"), len(text)) // of the same length
+	other[len(other)-1] = '\n'
+	// The file is a link to one that other tests use.
+	return made, errors.Join(os.Remove(file), os.WriteFile(file, other, 0o644))
 }
 
 // SharedLibrary returns the library of all tests.

@@ -23,12 +23,13 @@ import (
 	"github.com/tare-bench/tare/internal/supervise"
 )
 
-// A template is a cluster with tables that was stopped cleanly. Trials copy it.
+// A template is a cluster with tables that was stopped cleanly. Trials copy it. Where an image's own entry point
+// makes a cluster in each trial, it has only what else these trials share.
 type template struct {
 	dir      string // everything that belongs to it
 	closed   string // the directory around it, through which other users of the host cannot pass
 	agent    string // the agent's file
-	bytes    int64  // of the cluster
+	bytes    int64  // of the cluster; an estimate if each trial makes one
 	version  int    // as server_version_num has it, without the minor one
 	id       uint64 // the system identifier
 	password string
@@ -59,6 +60,7 @@ type templates struct {
 type templateKey struct {
 	image string // digest
 	scale int
+	entry bool // the image's own entry point makes the cluster
 }
 
 type madeTemplate struct {
@@ -88,7 +90,7 @@ func (w workload) templateOf(ctx context.Context, t bench.Task, p program, scale
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := templateKey{p.image, scale}
+	key := templateKey{p.image, scale, p.entry != nil}
 	if made, ok := s.all[key]; ok {
 		return made.template, made.err
 	}
@@ -132,16 +134,25 @@ func (w workload) makeTemplate(ctx context.Context, t bench.Task, p program, sca
 	if err := b.chooseEngine(ctx, t); err != nil {
 		return nil, err
 	}
-	for _, step := range []func(context.Context) error{
-		b.initialize, b.configure,
-		func(ctx context.Context) error { return b.fill(ctx, scale) },
-		func(context.Context) error { return b.finish() },
-	} {
+	for _, step := range b.steps(scale) {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return b.template, nil
+}
+
+// steps are what is done to make it, one after the other.
+func (b *builder) steps(scale int) []func(context.Context) error {
+	if b.program.entry != nil {
+		b.bytes = emptyCluster + int64(scale)*eachScale
+		return []func(context.Context) error{b.askVersion}
+	}
+	return []func(context.Context) error{
+		b.initialize, b.configure,
+		func(ctx context.Context) error { return b.fill(ctx, scale) },
+		func(context.Context) error { return b.finish() },
+	}
 }
 
 // makeDir makes the directory of the cluster, which gets another owner if this is root. Whoever may read it can
@@ -263,11 +274,9 @@ func (b *builder) configure(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: tare cannot read what the image's initdb has made: run it as root", err)
 	}
-	major, err := strconv.Atoi(strings.TrimSpace(string(version)))
-	if err != nil {
-		return fmt.Errorf("%w: PostgreSQL %.20q: tare needs version 10 or later", bench.ErrUnsupported, version)
+	if b.version, err = versionNumber(strings.TrimSpace(string(version))); err != nil {
+		return err
 	}
-	b.version = major * 10_000
 	cert, key, err := supervise.Certify()
 	if err != nil {
 		return err

@@ -51,6 +51,9 @@ func (f *fixture) trial(ctx context.Context, m bench.Meter) error {
 		Process: p, engine: f.task.Engine, log: log, clock: m, port: f.port, socket: f.socket,
 		password: f.template.password,
 	}
+	if f.options.entry {
+		s.within = entryTime
+	}
 	if f.options.tls {
 		s.tls = postgrestls.Client
 	}
@@ -105,80 +108,6 @@ func (t *trial) run(ctx context.Context) error {
 	}
 	for _, p := range failed {
 		t.m.Part(p)
-	}
-	return nil
-}
-
-// begin starts the server proper, waits until it answers, and reads back what it is.
-func (t *trial) begin(ctx context.Context) error {
-	prepared, err := t.Prepared(ctx)
-	if err != nil {
-		return err
-	}
-	if prepared.UID == 0 {
-		return fmt.Errorf("%w: the server would run as root, which it refuses", bench.ErrMismatch)
-	}
-	if prepared.Bytes != t.template.bytes {
-		return fmt.Errorf("%w: the copy of the cluster has %d bytes, the template %d", bench.ErrMismatch, prepared.Bytes,
-			t.template.bytes)
-	}
-	t.m.Record(copyTime, (prepared.Synced - prepared.Began).Seconds())
-	executed, err := t.Execute(ctx, t.m)
-	if err != nil {
-		return err
-	}
-	if err := t.ready(ctx); err != nil {
-		return err
-	}
-	t.m.Record(Ready, (t.m.Now() - executed).Seconds())
-	if err := t.readPath(ctx); err != nil {
-		return err
-	}
-	if err := t.AttestProgram(ctx, t.program.digest); err != nil {
-		return err
-	}
-	if err := t.attestServer(ctx, t.server); err != nil {
-		return err
-	}
-	if !t.options.cold {
-		if err := t.warm(ctx); err != nil {
-			return err
-		}
-	}
-	if err := t.alone(ctx); err != nil { // what the warm-up has left would count
-		return err
-	}
-	if rest, ok := t.Usage(ctx); ok {
-		t.m.Record(memoryRest, float64(rest.PSS))
-	}
-	t.applied = t.Applied(ctx, t.m)
-	return t.attestProcess(t.applied.Process)
-}
-
-func (t *trial) readPath(ctx context.Context) error {
-	if t.fixture.socket != "" {
-		return t.ReadSocketPath(ctx, t.m, pgload.SocketPath(t.fixture.socket, int(t.fixture.port)))
-	}
-	return t.ReadPath(ctx, t.m, t.fixture.port)
-}
-
-// warm reads all accounts in the order of their index, which leaves both in shared buffers. A scan of
-// the table would not: it uses a small ring of buffers. It has a connection of its own, since what
-// the server counts for it belongs to no part.
-func (t *trial) warm(ctx context.Context) (err error) {
-	c, err := pgload.Dial(ctx, t.config())
-	if err != nil {
-		return fmt.Errorf("warm up: %w", err)
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	for _, query := range []string{
-		"SET enable_seqscan = off", "SET enable_bitmapscan = off", "SET max_parallel_workers_per_gather = 0",
-		"SELECT sum(abalance) FROM (SELECT abalance FROM pgbench_accounts WHERE aid > 0 ORDER BY aid) AS all_accounts",
-		"SELECT count(*) FROM pgbench_tellers WHERE tid > 0", "SELECT count(*) FROM pgbench_branches WHERE bid > 0",
-	} {
-		if err := c.Exec(ctx, query); err != nil {
-			return fmt.Errorf("warm up: %w", err)
-		}
 	}
 	return nil
 }

@@ -1,0 +1,238 @@
+package cli_test
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/report"
+)
+
+// A postgresPlant is something planted into cells of PostgreSQL, and what a run has to find.
+type postgresPlant struct {
+	engine   string   // that must be here
+	params   string   // of all cells, as YAML
+	primary  string   // metrics, separated by commas
+	cells    []string // as YAML; the first one is the baseline, and is named usual
+	scripts  []string // pgbench's, which cells name as 0.sql, 1.sql and so on
+	findings []finding
+}
+
+// A finding is what a run has to say about a metric of a cell beside the baseline.
+type finding struct {
+	cell, metric, verdict string     // verdict "" = it is not found to differ
+	ratio                 [2]float64 // that it lies between; 0, 0 = any
+	shift                 [2]float64 // in the metric's unit, a part of which the interval covers; 0, 0 = any
+	reason                string     // that is named for it; "" = any or none
+}
+
+func postgresPlants() map[string]postgresPlant {
+	anyLess, anyMore := [2]float64{0, 0.95}, [2]float64{1.1, math.Inf(1)}
+	return map[string]postgresPlant{
+		"syncs that are left out": {
+			engine: "native", params: "parts: [read1, read, write1], time: 200ms, write_time: 400ms",
+			primary: "read1.time.p50,read.rate,write1.rate",
+			cells: []string{
+				"{name: usual, engine: native}", "{name: no fsync, engine: native, params: {fsync: off}}",
+				"{name: no wait, engine: native, params: {commit: off}}",
+			},
+			findings: []finding{
+				{cell: "no fsync", metric: "write1.rate", verdict: "better", ratio: anyMore, reason: "write1.server.syncs"},
+				{cell: "no wait", metric: "write1.rate", verdict: "better", ratio: anyMore, reason: "write1.server.syncs"},
+				{cell: "no fsync", metric: "read1.time.p50"},
+				{cell: "no fsync", metric: "read.rate"},
+			},
+		},
+		"data in memory": {
+			engine: "docker", params: "parts: [write1]", primary: "write1.rate",
+			cells: []string{
+				"{name: usual, engine: docker, storage: volume}", "{name: memory, engine: docker, storage: tmpfs}",
+			},
+			findings: []finding{{
+				cell: "memory", metric: "write1.rate", verdict: "better", ratio: anyMore, reason: "write1.server.sync_time",
+			}},
+		},
+		"a quota of half a CPU": {
+			engine: "runc", params: "parts: [read], time: 550ms", primary: "read.rate",
+			cells: []string{"{name: usual, engine: runc}", "{name: half, engine: runc, cpus: 0.5}"},
+			findings: []finding{{
+				cell: "half", metric: "read.rate", verdict: "worse", ratio: [2]float64{0.42, 0.58}, reason: "read.inside.throttled",
+			}},
+		},
+		"a port that a program passes on": {
+			engine: "docker", params: "parts: [read]", primary: "read.rate",
+			cells: []string{
+				"{name: usual, engine: docker, network: bridge}", "{name: published, engine: docker, network: published}",
+			},
+			findings: []finding{{
+				cell: "published", metric: "read.rate", verdict: "worse", ratio: anyLess, reason: "read.inside.relay_time",
+			}},
+		},
+		"TLS": {
+			engine: "native", params: "parts: [read1, read]", primary: "read1.time.p50,read.rate",
+			cells: []string{"{name: usual, engine: native}", "{name: tls, engine: native, params: {ssl: yes}}"},
+			findings: []finding{
+				{cell: "tls", metric: "read1.time.p50", verdict: "worse", ratio: anyMore},
+				{cell: "tls", metric: "read.rate", verdict: "worse", ratio: anyLess},
+			},
+		},
+		"memory for half of the tables": {
+			engine: "runc", params: "parts: [read], scale: 10, shared_buffers: 16MB", primary: "read.rate",
+			cells: []string{"{name: usual, engine: runc}", "{name: tight, engine: runc, memory: 80MiB}"},
+			findings: []finding{{
+				cell: "tight", metric: "read.rate", verdict: "worse", ratio: anyLess, reason: "read.inside.refaults",
+			}},
+		},
+		"a statement that sleeps 2 ms": {
+			engine: "native", params: "parts: [load], tool: pgbench, clients: 1, time: 900ms", primary: "load.time.p50",
+			cells: []string{
+				"{name: usual, engine: native, params: {script: 0.sql}}", "{name: sleeps, engine: native, params: {script: 1.sql}}",
+			},
+			scripts: []string{"SELECT 1;\n", "SELECT pg_sleep(0.002);\n"},
+			// A sleep takes a little longer than it should.
+			findings: []finding{{
+				cell: "sleeps", metric: "load.time.p50", verdict: "worse", shift: [2]float64{0.002, 0.0024},
+			}},
+		},
+	}
+}
+
+// What is planted into PostgreSQL is found with its size, and its cause is named. A machine that runs tests is
+// busy: one of two runs has to do it.
+func TestPlantedInPostgres(t *testing.T) {
+	if testing.Short() {
+		return
+	}
+	needPostgres(t)
+	for name, plant := range postgresPlants() {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			require(t, plant.engine)
+			p := newTestEnv(t)
+			onDisk(t, p)
+			for seed := range 2 {
+				wrong := p.measurePlant(t, plant, seed)
+				if len(wrong) == 0 {
+					return
+				}
+				t.Logf("seed %d: %s", seed, strings.Join(wrong, "; "))
+			}
+			t.Error("neither of two runs found it")
+		})
+	}
+}
+
+// A server beside itself is not found to differ: of all these runs, no more claim it than chance explains.
+func TestPlantedNothingInPostgres(t *testing.T) {
+	if testing.Short() {
+		return
+	}
+	needPostgres(t)
+	p := newTestEnv(t)
+	onDisk(t, p)
+	metrics := []string{"read1.time.p50", "read.rate", "write1.rate", "write.rate"}
+	plant := postgresPlant{
+		params: "parts: [read1, read, write1, write]", primary: strings.Join(metrics, ","),
+		cells: []string{"{name: usual, engine: native}", "{name: again, engine: native}"},
+	}
+	for _, m := range metrics {
+		plant.findings = append(plant.findings, finding{cell: "again", metric: m})
+	}
+	const runs = 3
+	claimed := 0
+	for seed := range runs {
+		wrong := p.measurePlant(t, plant, seed)
+		if len(wrong) > 0 {
+			t.Logf("seed %d: %s", seed, strings.Join(wrong, "; "))
+		}
+		claimed += one(len(wrong) > 0)
+	}
+	wantAtMost(t, claimed, runs, 0.05, "runs claimed a difference between a server and itself")
+}
+
+// measurePlant measures it once, and says what is not as it has to be.
+func (p *testEnv) measurePlant(t *testing.T, plant postgresPlant, seed int) (wrong []string) {
+	t.Helper()
+	text := "workload: postgres\nparams: {" + strings.Join(usualParams(plant.params), ", ") + "}\nprimary: [" +
+		plant.primary + "]\nbaseline: usual\ncells:\n  - " + strings.Join(plant.cells, "\n  - ") + "\n"
+	file := filepath.Join(p.dir, "planted.yaml")
+	err := os.Chmod(p.dir, 0o711) // the server does not run as root
+	for i, sql := range plant.scripts {
+		name := fmt.Sprintf("%d.sql", i)
+		text = strings.ReplaceAll(text, name, filepath.Join(p.dir, name))
+		err = cmp.Or(err, os.WriteFile(filepath.Join(p.dir, name), []byte(sql), 0o644))
+	}
+	if err := cmp.Or(err, os.WriteFile(file, []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	// With fewer blocks no counter is a reason: each has to stand out among all of them.
+	s := p.tare(t, "run", file, "--blocks", "10", "--budget", "95s", "--warmup", "0", "--washout", "30ms", "--precision",
+		"off", "--no-control", "--json", "--seed", fmt.Sprint(seed))
+	if s.code != 0 && s.code != someFailed {
+		t.Fatalf("exit code %d\n%s", s.code, s.stderr)
+	}
+	var d report.Document
+	decode(t, s.stdout, &d)
+	for _, f := range plant.findings {
+		if why := f.missing(d); why != "" {
+			wrong = append(wrong, fmt.Sprintf("%s of %s: %s", f.metric, f.cell, why))
+		}
+	}
+	if s.code == someFailed && len(wrong) > 0 {
+		wrong = append(wrong, fmt.Sprintf("trials failed: %+v, %s", d.Runs[0].Trials, s.stderr))
+	}
+	return wrong
+}
+
+// someFailed is the exit code of a run of which some trials failed, as on a busy machine.
+const someFailed = 3
+
+// usualParams are the options of a short trial, where others does not have them.
+func usualParams(others string) (all []string) {
+	for _, one := range []string{
+		"scale: 1", "clients: 2", "time: 400ms", "write_time: 500ms", "warmup: 50ms", "shared_buffers: 64MB",
+	} {
+		if name, _, _ := strings.Cut(one, ":"); !slices.ContainsFunc(strings.Split(others, ", "), func(other string) bool {
+			return strings.HasPrefix(other, name+":")
+		}) {
+			all = append(all, one)
+		}
+	}
+	return append(all, others)
+}
+
+// missing says how a run misses a finding; empty = it does not.
+func (f *finding) missing(d report.Document) string {
+	m := d.Metrics[slices.IndexFunc(d.Metrics, func(m report.Metric) bool { return m.Name == f.metric })]
+	rows := m.Conditions[0].Rows
+	i := slices.IndexFunc(rows, func(r report.Row) bool { return r.Cell == f.cell })
+	if i < 0 || rows[i].Effect == nil || rows[i].Effect.Estimate == nil {
+		return fmt.Sprintf("no effect among %+v", rows)
+	}
+	e := rows[i].Effect
+	differs := e.Verdict == "worse" || e.Verdict == "better"
+	named := slices.ContainsFunc(d.Reasons, func(r report.Reason) bool {
+		return r.Metric == f.reason && r.Cell == f.cell &&
+			slices.ContainsFunc(r.For, func(e report.Explained) bool { return e.Metric == f.metric })
+	})
+	switch {
+	case f.verdict == "" && differs || f.verdict != "" && e.Verdict != f.verdict:
+		return fmt.Sprintf("%s, by the ratio %v", e.Verdict, *e.Estimate)
+	case f.ratio[1] > 0 && (*e.Estimate < f.ratio[0] || *e.Estimate > f.ratio[1]):
+		return fmt.Sprintf("the ratio %v is not in %v", *e.Estimate, f.ratio)
+	case f.shift[1] > 0 && !covers(e.Shift, f.shift):
+		return fmt.Sprintf("the shift %+v covers nothing of %v", e.Shift, f.shift)
+	case f.reason != "" && !named:
+		return fmt.Sprintf("%s is not among the reasons %+v", f.reason, d.Reasons)
+	}
+	return ""
+}
+
+// covers reports whether the interval of a shift has a part of another interval.
+func covers(s *report.Shift, of [2]float64) bool {
+	return s != nil && s.Low != nil && s.High != nil && *s.Low <= of[1] && *s.High >= of[0]
+}

@@ -1,0 +1,265 @@
+package postgres_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/load/postgres/postgrestest"
+	"github.com/tare-bench/tare/internal/workload/postgres"
+)
+
+// wantFailed wants a trial to have failed for a reason in which these words stand.
+func wantFailed(t *testing.T, s bench.Sample, words ...string) {
+	t.Helper()
+	if s.Outcome != bench.Failed {
+		t.Errorf("%s: %s; want failed", s.Outcome, s.Reason)
+	}
+	for _, one := range words {
+		if !strings.Contains(s.Reason, one) {
+			t.Errorf("%s\nwant %q", s.Reason, one)
+		}
+	}
+}
+
+// A server that says that it has committed what it has not is found out by what its tables hold.
+func TestLostCommits(t *testing.T) {
+	e := engine(t, "native")
+	for name, tt := range map[string]struct{ instead, want string }{
+		"a commit that was none": {"ROLLBACK", "lost commits: the server acknowledged"},
+		"a row that went": {
+			"DELETE FROM pgbench_history WHERE ctid IN (SELECT ctid FROM pgbench_history LIMIT 1)",
+			"lost commits: the server acknowledged",
+		},
+		"an amount that was added": {
+			"UPDATE pgbench_tellers SET tbalance = tbalance + 1 WHERE tid = 1", "the amounts in tellers add up to",
+		},
+	} {
+		if testing.Short() && name != "a commit that was none" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			l := listen(t, tt.instead)
+			s := measure(t, elsewhere{e, l.leadTo}, bench.Spec{}, 1, "parts", "write1", "fsync", "off")[0]
+			wantFailed(t, s, tt.want)
+		})
+	}
+}
+
+// Another server at the same address is not taken for the cell's.
+func TestAnotherServer(t *testing.T) {
+	e := engine(t, "native")
+	other := postgrestest.Start(t, postgrestest.Options{})
+	if err := other.Connect(t).Exec(t.Context(), "ALTER ROLE postgres PASSWORD 'another'"); err != nil {
+		t.Fatal(err)
+	}
+	hba := filepath.Join(other.Data, "pg_hba.conf")
+	if err := os.WriteFile(hba, []byte("host all all all scram-sha-256\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Process.Signal(unix.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(300 * time.Millisecond) // until it has read that
+	lead := func(netip.AddrPort) netip.AddrPort { return other.Address }
+	s := measure(t, elsewhere{e, lead}, bench.Spec{}, 1, "parts", "read1")[0]
+	wantFailed(t, s, "SQLSTATE 28P01", "it does not accept tare's password: does another server listen there?")
+}
+
+// A cluster that another major version has made is not started, and the error says so.
+func TestOtherMajor(t *testing.T) {
+	e := engine(t, "native")
+	s := measureAs(t, postgres.NewOfOtherMajor(t), e, bench.Spec{}, 1, "parts", "read1")[0]
+	wantFailed(t, s, "the cluster was made by another major version than that of the server")
+}
+
+// Data that cannot be written are told before or by the trial, with what to do.
+func TestReadOnlyData(t *testing.T) {
+	e := engine(t, "runc")
+	spec := bench.Spec{Network: "host", Storage: "layer", Security: bench.Security{ReadOnly: true}}
+	s := measure(t, e, spec, 1, "parts", "read1")[0]
+	if s.Outcome != bench.Unsupported || !strings.Contains(s.Reason, "use bind, tmpfs or volume") {
+		t.Errorf("a layer that is only read: %s: %s", s.Outcome, s.Reason)
+	}
+	dir := mounted(t, "tmpfs", unix.MS_RDONLY, "size=1g")
+	wantFailed(t, measure(t, engine(t, "native"), bench.Spec{Data: dir}, 1, "parts", "read1")[0], "read-only file system")
+}
+
+// A disk that fills up during a part fails it.
+func TestDiskFull(t *testing.T) {
+	e := engine(t, "native")
+	dir := mounted(t, "tmpfs", 0, "size=700m")
+	before := sharedMemory(t)
+	done := make(chan error, 1)
+	go func() {
+		done <- whenWorking(dir, isPostmaster, 30*time.Second, func(int) error { return fill(filepath.Join(dir, "full")) })
+	}()
+	// Without WAL segments that are ready for later use.
+	s := measureAs(t, postgres.NewShared(t), e, bench.Spec{Data: dir}, 1, "parts", "load", "script", "tpcb-like", "time",
+		"3s")[0]
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	wantFailed(t, s, "is full", "choose another")
+	nothingLeft(t, before)
+}
+
+// fill writes a file until the file system has no room left.
+func fill(name string) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	for chunk := make([]byte, 1<<20); err == nil && len(chunk) > 0; {
+		if _, err = f.Write(chunk); errors.Is(err, unix.ENOSPC) {
+			chunk, err = chunk[:len(chunk)/2], nil // to the last page
+		}
+	}
+	return errors.Join(err, f.Close())
+}
+
+// A server that has too little memory is told from one that crashed.
+func TestOutOfMemory(t *testing.T) {
+	e := engine(t, "runc")
+	spec := bench.Spec{Network: "host", Limits: bench.Limits{Memory: 48 << 20}}
+	s := measure(t, e, spec, 1, "parts", "read", "clients", "60", "time", "2s")[0]
+	said := strings.Contains(s.Reason, "raise memory") || strings.Contains(s.Reason, "out of memory")
+	if s.Outcome != bench.Failed || !said {
+		t.Errorf("%s: %s", s.Outcome, s.Reason)
+	}
+}
+
+// Where fsync means nothing, the report says so: on an overlay that ignores it, and in memory.
+func TestSyncMeansNothing(t *testing.T) {
+	e := engine(t, "native")
+	base, err := os.MkdirTemp("/var/tmp", "tare-overlay-")     // not a tmpfs
+	if err := cmp.Or(err, os.Chmod(base, 0o711)); err != nil { // the server does not run as root
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(base); err != nil {
+			t.Error(err)
+		}
+	})
+	var layers []string
+	for _, name := range []string{"lower", "upper", "work"} {
+		layers = append(layers, name+"dir="+filepath.Join(base, name))
+		if err := os.Mkdir(filepath.Join(base, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	overlay := mounted(t, "overlay", 0, strings.Join(append(layers, "volatile"), ","))
+	syncTime := map[string]float64{}
+	for name, dir := range map[string]string{
+		"": base, postgres.NoteVolatile: overlay, postgres.NoteInMemory: mounted(t, "tmpfs", 0, "size=700m"),
+	} {
+		if testing.Short() && name != postgres.NoteVolatile {
+			continue
+		}
+		s := measure(t, e, bench.Spec{Data: dir}, 1, "parts", "write1")
+		syncTime[name] = good(t, s)["write1.server.sync_time"]
+		for _, note := range []string{postgres.NoteVolatile, postgres.NoteInMemory} {
+			if slices.Contains(s[0].Notes, note) != (note == name) {
+				t.Errorf("data in %s: notes %q", dir, s[0].Notes)
+			}
+		}
+	}
+	// A sync of a disk takes many times as long as one that does nothing.
+	if testing.Short() {
+		return
+	}
+	for name, took := range syncTime {
+		if name != "" && took > syncTime[""]/2 {
+			t.Errorf("%s: %v s of syncs for each transaction, on a disk %v", name, took, syncTime[""])
+		}
+	}
+}
+
+// A server that stands still for a second in ten is seen in the open loop's percentiles, and the closed loop is
+// labelled.
+func TestStandsStill(t *testing.T) {
+	if testing.Short() { // which has this for the load alone
+		return
+	}
+	e := engine(t, "native")
+	own, err := filepath.EvalSymlinks(filepath.Dir(t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		done <- whenWorking(own, isServing, 30*time.Second, func(pid int) error {
+			time.Sleep(3 * time.Second)
+			return errors.Join(signalFamily(pid, unix.SIGSTOP), sleepFor(time.Second), signalFamily(pid, unix.SIGCONT))
+		})
+	}()
+	s := measure(t, e, bench.Spec{}, 1, "parts", "load", "rate", "200", "time", "10s")
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	// A tenth of the transactions was due while it stood still, so a hundredth waited for 0.9 s or longer.
+	if p99 := good(t, s)["load.time.p99"]; p99 < 0.7 || p99 > 1.2 {
+		t.Errorf("p99 of %v s, want about 0.9", p99)
+	}
+	s = measure(t, e, bench.Spec{}, 1, "parts", "load")
+	if good(t, s); !slices.Contains(s[0].Notes, "closed-loop") {
+		t.Errorf("notes of the closed loop: %q", s[0].Notes)
+	}
+}
+
+func sleepFor(d time.Duration) error { time.Sleep(d); return nil }
+
+// signalFamily sends a signal to a process and its children.
+func signalFamily(pid int, signal unix.Signal) error {
+	err := unix.Kill(pid, signal)
+	for _, child := range children(pid) {
+		var n int
+		if _, scanned := fmt.Sscan(child, &n); scanned == nil {
+			_ = unix.Kill(n, signal) // it may have ended
+		}
+	}
+	return err
+}
+
+// isServing reports whether a process is the server itself, with a client.
+func isServing(pid int) bool {
+	if !strings.Contains(cmdline(pid), "/pgdata") {
+		return false
+	}
+	clients := 0
+	for _, child := range children(pid) {
+		var n int
+		if _, err := fmt.Sscan(child, &n); err == nil && strings.Contains(cmdline(n), "postgres postgres ") {
+			clients++
+		}
+	}
+	return clients > 1 // tare's own is one
+}
+
+// mounted mounts a file system in a directory until the end of the test.
+func mounted(t *testing.T, kind string, flags uintptr, options string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o711); err != nil { // the server does not run as root
+		t.Fatal(err)
+	}
+	if err := unix.Mount(kind, dir, kind, flags, options); err != nil {
+		t.Skipf("this test needs the right to mount a file system: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}

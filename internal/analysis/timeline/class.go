@@ -62,8 +62,7 @@ func (r *rule) fits(function string) bool {
 // classesOfCalls has the system calls that are for one thing. What reads and writes anything, such as read,
 // is in none.
 var classesOfCalls = byCall(map[Class]string{
-	Network: "socketpair",
-	Names:   "unshare setns pivot_root sethostname setdomainname chroot",
+	Names: "unshare setns pivot_root sethostname setdomainname chroot",
 	Security: "seccomp capset capget prctl keyctl add_key request_key setuid setgid setresuid setresgid setgroups bpf " +
 		"landlock_create_ruleset landlock_add_rule landlock_restrict_self setfsuid setfsgid",
 	Storage: "mount umount2 fsopen fsconfig fsmount fspick move_mount open_tree mount_setattr statfs fstatfs fsync " +
@@ -77,7 +76,7 @@ var classesOfCalls = byCall(map[Class]string{
 		"rt_sigtimedwait pidfd_open pidfd_send_signal pidfd_getfd setsid setpgid set_tid_address sched_setaffinity " +
 		"sched_getaffinity prlimit64 setrlimit getrlimit ptrace rt_sigreturn set_robust_list sched_yield",
 	Messages: "pipe pipe2 epoll_wait epoll_pwait epoll_pwait2 epoll_ctl epoll_create1 poll ppoll select pselect6 futex " +
-		"sendmsg recvmsg sendto recvfrom sendmmsg recvmmsg accept accept4 connect bind listen socket shutdown getsockopt " +
+		"sendmsg recvmsg sendto recvfrom sendmmsg recvmmsg accept accept4 connect bind listen socket socketpair shutdown getsockopt " +
 		"setsockopt getsockname getpeername eventfd2 eventfd signalfd4 splice tee dup dup2 dup3 close close_range",
 	Memory: "mmap munmap mprotect mremap madvise brk mlock munlock memfd_create mincore membarrier",
 	Timers: "nanosleep clock_nanosleep timer_create timer_settime timerfd_create timerfd_settime setitimer",

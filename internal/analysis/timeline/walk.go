@@ -41,6 +41,7 @@ func (h *history) path(end *thread, from, to time.Duration) []Tile {
 		most--
 	}
 	if w.now > from { // only events that no kernel writes
+		w.bound = from
 		w.add(from, Tile{Kind: Unknown, Class: Other})
 	}
 	slices.Reverse(w.tiles)

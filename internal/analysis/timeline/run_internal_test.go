@@ -23,7 +23,9 @@ func stages(mark int) []bench.TraceEvent {
 	}
 	create := stage("create", 0, 100)
 	create.Attributes = append(create.Attributes, bench.Label{Key: bench.StageThread, Value: strconv.Itoa(tare)})
-	return []bench.TraceEvent{create, stage("start", 200, mark)}
+	start := stage("start", 200, mark)
+	start.Attributes = append(start.Attributes, bench.Label{Key: bench.StageInside, Value: "true"})
+	return []bench.TraceEvent{create, start}
 }
 
 // started is a tape of a start in which the runtime runs for some time and then waits for a kernel thread for

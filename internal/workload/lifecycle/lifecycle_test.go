@@ -118,9 +118,10 @@ func TestStages(t *testing.T) {
 		if first := values(timed)[lifecycle.First]; math.Abs(sum.Seconds()-first) > 1e-6 {
 			t.Errorf("the stages sum to %v, the metric is %v s", sum, first)
 		}
-		ended := traced.Trace.Events[0].Attributes
-		if len(ended) != 3 || ended[2].Key != bench.StageThread || len(traced.Trace.Events[1].Attributes) != 2 {
-			t.Errorf("only the first stage ends in a thread of tare: %+v", traced.Trace.Events)
+		for i, want := range []string{bench.StageThread, bench.StageInside} {
+			if ended := traced.Trace.Events[i].Attributes; len(ended) != 3 || ended[2].Key != want {
+				t.Errorf("stage %d ended in %v, want %s", i, ended, want)
+			}
 		}
 	})
 }

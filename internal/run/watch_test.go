@@ -160,7 +160,7 @@ func TestTracedTrials(t *testing.T) {
 		span, err := m.Step("work", func() error { return nil })
 		m.Record("work", 1)
 		m.Series("work", []float64{1})
-		stages := []bench.Stage{{Name: "work", Span: span}, {Name: "inside", Span: bench.Span{Begin: span.End}, Inside: true}}
+		stages := []bench.Stage{{Name: "work", Span: span}, {Name: "inside", Span: bench.Span{Begin: span.End, End: span.End + 1}, Inside: true}}
 		m.Stages("work", stages)
 		if task.Traced && task.Engine.Name() == "b" {
 			return errors.New("it cannot be traced")

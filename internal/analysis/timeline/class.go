@@ -140,8 +140,13 @@ var interruptRules = rule{prefixes: []string{
 }}
 
 // interrupts reports whether a thread was woken by an interrupt, and not by the thread that it interrupted.
-func (h *history) interrupts(w wake) bool {
-	return w.stack >= 0 && w.stack < len(h.stacks) && slices.ContainsFunc(h.stacks[w.stack], func(function string) bool {
+// Asleep is the stack in which it left the CPU: where the other one is not known, who sleeps for a time is
+// woken by its timer.
+func (h *history) interrupts(w wake, asleep int) bool {
+	if w.stack < 0 || w.stack >= len(h.stacks) {
+		return classOfStack(h.stack(asleep)) == Timers
+	}
+	return slices.ContainsFunc(h.stacks[w.stack], func(function string) bool {
 		return strings.HasSuffix(function, "_interrupt") || interruptRules.fits(function)
 	})
 }
@@ -151,9 +156,9 @@ var timerRules = rule{prefixes: []string{
 	"hrtimer_", "__hrtimer_", "__run_timer", "run_timer", "call_timer_fn", "process_timeout", "expire_timers",
 }}
 
-// byTimer reports whether a thread was woken by a timer.
+// byTimer reports whether an interrupt that woke a thread was that of a timer.
 func (h *history) byTimer(w wake) bool {
-	return h.interrupts(w) && slices.ContainsFunc(h.stacks[w.stack], timerRules.fits)
+	return w.stack >= 0 && w.stack < len(h.stacks) && slices.ContainsFunc(h.stacks[w.stack], timerRules.fits)
 }
 
 // waited says what a thread waited for, from the stack in which it left the CPU and from who woke it.
@@ -173,8 +178,8 @@ func (h *history) waited(t *thread, since time.Duration, stack int, by wake) (Cl
 	if inCall && t.movesGroup(c) {
 		class = Groups
 	}
-	switch interrupted := h.interrupts(by); {
-	case h.byTimer(by) && (class == Messages || class == Other):
+	switch interrupted := h.interrupts(by, stack); {
+	case interrupted && h.byTimer(by) && (class == Messages || class == Other):
 		class = Timers
 	case interrupted && class == Other:
 		class = Devices

@@ -88,12 +88,11 @@ func (w *walker) off(since time.Duration, before *run) {
 	if w.now != woken.at || w.now <= w.bound {
 		return // the bound was reached
 	}
-	waker := woken.by
-	if waker == nil || waker == w.at || w.h.interrupts(woken) || !waker.isOn(woken.at) {
-		stack := -1
-		if before != nil {
-			stack = before.stack
-		}
+	waker, stack := woken.by, -1
+	if before != nil {
+		stack = before.stack
+	}
+	if waker == nil || waker == w.at || w.h.interrupts(woken, stack) || !waker.isOn(woken.at) {
 		class, reason := w.h.waited(w.at, since, stack, woken)
 		w.add(since, Tile{Kind: Waiting, Class: class, Reason: reason, Stack: w.h.stack(stack)})
 		return

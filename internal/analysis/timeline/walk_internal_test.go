@@ -37,6 +37,7 @@ func newTape() *tape {
 			{"try_to_wake_up", "rcu_gp_cleanup"},                                           // 3
 			{"try_to_wake_up", "virtblk_done", "handle_irq_event", "asm_common_interrupt"}, // 4
 			{"__schedule", "schedule", "jbd2_log_wait_commit", "ext4_sync_file"},           // 5
+			{"__schedule", "schedule", "do_nanosleep", "hrtimer_nanosleep"}, // 6
 		},
 	}}
 }
@@ -56,7 +57,7 @@ func (t *tape) add(at int, k recording.Kind, thread, other int) *recording.Event
 	return &t.Events[len(t.Events)-1]
 }
 
-func (t *tape) on(at, thread int) { t.add(at, recording.Switch, 0, thread) }
+func (t *tape) on(at, thread int)        { t.add(at, recording.Switch, 0, thread) }
 func (t *tape) preempted(at, thread int) { t.add(at, recording.Switch, thread, 0).Preempted = true }
 
 func (t *tape) blocks(at, thread, stack int) { t.add(at, recording.Switch, thread, 0).Stack = stack }
@@ -190,6 +191,15 @@ func TestPath(t *testing.T) {
 10–80 dockerd: waits, storage: jbd2_log_wait_commit
 80–82 dockerd: waits for a CPU, own code
 82–100 dockerd: on CPU, own code
+`},
+		{"sleeps, and of who woke it no stack is known", 0, 100, daemon, func(t *tape) {
+			t.blocks(10, daemon, 6)
+			t.wakes(80, tare, daemon, -1, "tare")
+			t.on(80, daemon)
+		}, `
+0–10 dockerd: on CPU, own code
+10–80 dockerd: waits, timers: do_nanosleep
+80–100 dockerd: on CPU, own code
 `},
 		{"was blocked before the recording began", 0, 100, tare, func(t *tape) {
 			t.on(1, worker)

@@ -90,7 +90,7 @@ var callNames = map[int]string{
 	unix.SYS_REBOOT: "reboot", unix.SYS_RECVFROM: "recvfrom", unix.SYS_RECVMMSG: "recvmmsg",
 	unix.SYS_RECVMSG: "recvmsg", unix.SYS_REMAP_FILE_PAGES: "remap_file_pages", unix.SYS_REMOVEXATTR: "removexattr",
 	unix.SYS_REMOVEXATTRAT: "removexattrat", unix.SYS_RENAMEAT: "renameat", unix.SYS_RENAMEAT2: "renameat2",
-	unix.SYS_REQUEST_KEY: "request_key",
+	unix.SYS_REQUEST_KEY:     "request_key",
 	unix.SYS_RESTART_SYSCALL: "restart_syscall", unix.SYS_RSEQ: "rseq",
 	unix.SYS_RSEQ_SLICE_YIELD: "rseq_slice_yield", unix.SYS_RT_SIGACTION: "rt_sigaction",
 	unix.SYS_RT_SIGPENDING: "rt_sigpending", unix.SYS_RT_SIGPROCMASK: "rt_sigprocmask",

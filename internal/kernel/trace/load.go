@@ -16,7 +16,7 @@ const (
 	defaultBuffer = 16 << 20
 	maxFollowed   = 16384 // processes
 	maxCalls      = 65536 // threads
-	maxStacks     = 8192  // different ones
+	maxStacks     = 32768 // far more than a trial has: one that hashes like another is lost
 	stackDepth    = 32    // functions
 )
 
@@ -109,9 +109,10 @@ func (m *keptMaps) descriptors() descriptors {
 	return descriptors{m.followed.FD(), m.calls.FD(), m.stacks.FD(), m.events.FD(), m.lost.FD()}
 }
 
-// empty forgets what an earlier trial has left: a call that it began would seem to have lasted until now.
+// empty forgets what an earlier trial has left: a call that it began would seem to have lasted until now,
+// and its stacks take the room of others.
 func (m *keptMaps) empty() error {
-	for _, one := range []*ebpf.Map{m.followed, m.calls} {
+	for _, one := range []*ebpf.Map{m.followed, m.calls, m.stacks} {
 		var key uint32
 		for {
 			err := one.NextKey(nil, &key)

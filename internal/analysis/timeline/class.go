@@ -21,8 +21,8 @@ var functionRules = []rule{
 		"net_ns", "register_netdev", "unregister_netdev", "dev_change_", "veth_", "br_", "tcp_", "inet_", "udp_",
 	}},
 	{Names, []string{
-		"create_new_namespaces", "copy_namespaces", "copy_mnt_ns", "copy_pid_ns", "copy_ipcs", "copy_utsname", "create_user_ns",
-		"switch_task_namespaces", "free_nsproxy", "unshare_nsproxy", "ksys_unshare", "put_mnt_ns", "pivot_root",
+		"create_new_namespaces", "copy_namespaces", "copy_mnt_ns", "copy_pid_ns", "copy_ipcs", "copy_utsname",
+		"create_user_ns", "switch_task_namespaces", "free_nsproxy", "unshare_nsproxy", "ksys_unshare", "put_mnt_ns", "pivot_root",
 	}},
 	{Security, []string{"seccomp_", "do_seccomp", "security_", "apparmor_", "selinux_", "key_", "bpf_prog_load"}},
 	{Storage, []string{
@@ -30,7 +30,8 @@ var functionRules = []rule{
 		"path_mount", "do_mount", "do_new_mount", "attach_recursive_mnt", "submit_bio", "blk_", "folio_wait", "wait_on_page",
 		"wait_on_buffer", "__wait_on_buffer", "vfs_fsync", "do_fsync", "sync_inodes", "sync_filesystem", "iterate_supers",
 		"file_write_and_wait", "filemap_", "iomap_", "deactivate_super", "deactivate_locked_super", "read_pages",
-		"page_cache_", "vfs_mkdir", "vfs_rmdir", "vfs_unlink", "vfs_rename", "lookup_", "open_last_lookups", "flock_", "posix_lock_",
+		"page_cache_", "vfs_mkdir", "vfs_rmdir", "vfs_unlink", "vfs_rename", "lookup_", "open_last_lookups",
+		"flock_", "posix_lock_",
 	}},
 	{Program, []string{"bprm_execve", "begin_new_exec", "de_thread", "load_elf_", "exec_mmap"}},
 	{Processes, []string{
@@ -39,8 +40,8 @@ var functionRules = []rule{
 	}},
 	{Messages, []string{
 		"pipe_", "anon_pipe_", "fifo_", "wait_for_partner", "unix_", "skb_wait", "__skb_wait", "sk_wait", "sock_", "ep_poll",
-		"do_epoll", "futex_", "do_futex", "__futex", "do_poll", "do_select", "do_sys_poll", "core_sys_select", "poll_", "eventfd_",
-		"n_tty_", "tty_", "signalfd_", "inotify_", "io_cqring_wait",
+		"do_epoll", "futex_", "do_futex", "__futex", "do_poll", "do_select", "do_sys_poll", "core_sys_select", "poll_",
+		"eventfd_", "n_tty_", "tty_", "signalfd_", "inotify_", "io_cqring_wait",
 	}},
 	{Timers, []string{"hrtimer_nanosleep", "do_nanosleep", "common_nsleep", "timerfd_", "msleep", "usleep_"}},
 	{Memory, []string{
@@ -80,8 +81,8 @@ var classesOfCalls = byCall(map[Class]string{
 		"rt_sigtimedwait pidfd_open pidfd_send_signal pidfd_getfd setsid setpgid set_tid_address sched_setaffinity " +
 		"sched_getaffinity prlimit64 setrlimit getrlimit ptrace rt_sigreturn set_robust_list sched_yield",
 	Messages: "pipe pipe2 epoll_wait epoll_pwait epoll_pwait2 epoll_ctl epoll_create1 poll ppoll select pselect6 futex " +
-		"sendmsg recvmsg sendto recvfrom sendmmsg recvmmsg accept accept4 connect bind listen socket socketpair shutdown getsockopt " +
-		"setsockopt getsockname getpeername eventfd2 eventfd signalfd4 splice tee dup dup2 dup3 close close_range",
+		"sendmsg recvmsg sendto recvfrom sendmmsg recvmmsg accept accept4 connect bind listen socket socketpair shutdown " +
+		"getsockopt setsockopt getsockname getpeername eventfd2 eventfd signalfd4 splice tee dup dup2 dup3 close close_range",
 	Memory: "mmap munmap mprotect mremap madvise brk mlock munlock memfd_create mincore membarrier",
 	Timers: "nanosleep clock_nanosleep timer_create timer_settime timerfd_create timerfd_settime setitimer",
 })

@@ -142,7 +142,8 @@ func (h *history) tareAt(at time.Duration) *thread {
 	latest := h.start - 1
 	for _, t := range h.inOrder() {
 		_, l := h.laneBefore(t.process, at)
-		if r, ok := t.runBefore(at); ok && at <= r.to && h.lanes[l].tare && h.lanes[l].Process == t.process && r.from > latest {
+		ours := h.lanes[l].tare && h.lanes[l].Process == t.process
+		if r, ok := t.runBefore(at); ok && at <= r.to && ours && r.from > latest {
 			found, latest = t, r.from
 		}
 	}

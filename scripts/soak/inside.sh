@@ -119,7 +119,7 @@ problem() {
 problems=()
 
 # What engines and systemd make for themselves when first used, and keep.
-engines_own='^> group .*/(docker|k8s\.io|libpod_parent|conmon|[^/]*\.(slice|service|socket|mount))$'
+engines_own='^> group .*/(docker|docker/buildkit|k8s\.io|libpod_parent|conmon|[^/]*\.(slice|service|socket|mount))$'
 engines_own+='|^> interface (soak0|podman0)$|^> process dbus-daemon$'
 engines_own+='|^> mount (/run/netns|/run/docker/netns/default|/run/.*/null-netns)$'
 

@@ -100,9 +100,10 @@ func TestFailures(t *testing.T) {
 		}
 	}
 	p, _ := read(t, Classic, "Step 1/1 : RUN x\n ---> Running in 1\n\x1b[91mone\x1b[0m\ntwo\nthree\x1b]0;title\x07\n"+
-		strings.Repeat("é", 500)+"\n", "The command 'x' returned a non-zero code: 1\n")
+		strings.Repeat("é", 250)+strings.Repeat("è", 250)+"\n", "The command 'x' returned a non-zero code: 1\n")
 	got := p.failure(ended).Error()
-	want := `; it printed last: two | three\x1b]0;title\x07 | ` + strings.Repeat("é", saidWidth) + "…"
+	want := `; it printed last: two | three\x1b]0;title\x07 | ` + strings.Repeat("é", saidWidth/2) + "…" +
+		strings.Repeat("è", saidWidth/2)
 	if !strings.HasSuffix(got, want) || strings.ContainsRune(got, '\x1b') {
 		t.Errorf("%s\nwant an end of %s", got, want)
 	}

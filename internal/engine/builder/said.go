@@ -26,8 +26,8 @@ var colour = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
 func clean(text string) string {
 	text = strings.TrimSpace(plain.Line(colour.ReplaceAllLiteralString(text, "")))
-	if r := []rune(text); len(r) > saidWidth {
-		text = string(r[:saidWidth]) + "…"
+	if r := []rune(text); len(r) > saidWidth { // what failed is at the beginning, and why at the end
+		text = string(r[:saidWidth/2]) + "…" + string(r[len(r)-saidWidth/2:])
 	}
 	return text
 }

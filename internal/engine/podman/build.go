@@ -70,6 +70,9 @@ func (e *Engine) Build(ctx context.Context, b bench.Build, now func() time.Durat
 	if !b.Cached {
 		argv = append(argv, "--no-cache")
 	}
+	for _, l := range c.rlimits {
+		argv = append(argv, "--ulimit", fmt.Sprintf("%s=%d:%d", l.Type, l.Soft, l.Hard))
+	}
 	if b.Base != "" {
 		base, err := e.images.Load(ctx, c, b.Base)
 		if err != nil {

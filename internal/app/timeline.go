@@ -8,6 +8,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/kernel/host"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 	"github.com/tare-bench/tare/internal/kernel/trace"
 )
 
@@ -65,18 +66,24 @@ func (m *machine) resumeTracing(p *Planned) error {
 	return nil
 }
 
-// traceEngines tells the tracer which processes belong to the engines of a run.
+// traceEngines tells the tracer which processes belong to the engines of a run. An engine is asked once, unless
+// its daemon is another one meanwhile: to answer, it works just before what is traced.
 func (m *machine) traceEngines(cells []bench.Cell, engines map[string]bench.Engine) {
 	if m.tracer == nil {
 		return
 	}
+	known := map[string][]int{}
+	ended := func(pid int) bool { return !proc.IsRunning(fsRoot, pid) }
 	m.tracer.Daemons = func(ctx context.Context, cell int) []int {
-		r, ok := bench.As[bench.ProcessReporter](engines[cells[cell].Engine])
+		name := cells[cell].Engine
+		r, ok := bench.As[bench.ProcessReporter](engines[name])
 		if !ok {
 			return nil
 		}
-		pids, _ := r.Daemons(ctx) // an engine that cannot tell is seen from outside
-		return pids
+		if known[name] == nil || slices.ContainsFunc(known[name], ended) {
+			known[name], _ = r.Daemons(ctx) // an engine that cannot tell is seen from outside
+		}
+		return known[name]
 	}
 }
 

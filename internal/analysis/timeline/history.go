@@ -14,6 +14,7 @@ type history struct {
 	lanes   []lane           // one for each program that was executed, and for each process that was there before
 	changes map[int][]change // by process: which lane it belonged to from when on
 	stacks  [][]string
+	order   []*thread     // all threads by ID
 	start   time.Duration // of the recording
 	end     time.Duration
 }
@@ -94,6 +95,7 @@ func newHistory(r *recording.Recording) *history {
 		t.leave(h.end, false, -1)
 		slices.SortStableFunc(t.calls, func(a, b call) int { return cmp.Compare(a.began, b.began) })
 	}
+	h.order = h.inOrder()
 	return h
 }
 

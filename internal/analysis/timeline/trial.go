@@ -124,7 +124,7 @@ func (t *Timeline) follow(h *history, stages []stage) (why string) {
 func (h *history) programAt(at time.Duration) *thread {
 	var found *thread
 	lane, latest := -1, h.start
-	for _, t := range h.inOrder() {
+	for _, t := range h.order {
 		since, l := h.laneBefore(t.process, at)
 		if t.isOn(at) && since > latest && h.lanes[l].Process == t.process {
 			found, lane, latest = t, l, since
@@ -140,7 +140,7 @@ func (h *history) programAt(at time.Duration) *thread {
 func (h *history) tareAt(at time.Duration) *thread {
 	var found *thread
 	latest := h.start - 1
-	for _, t := range h.inOrder() {
+	for _, t := range h.order {
 		_, l := h.laneBefore(t.process, at)
 		ours := h.lanes[l].tare && h.lanes[l].Process == t.process
 		if r, ok := t.runBefore(at); ok && at <= r.to && ours && r.from > latest {
@@ -217,7 +217,7 @@ func (h *history) beside(path []Tile, stages []stage) [][]Tile {
 			taken[t.Thread] = append(taken[t.Thread], t)
 		}
 	}
-	for _, t := range h.inOrder() {
+	for _, t := range h.order {
 		for _, r := range t.runs {
 			for i := range stages {
 				from, to := max(r.from, stages[i].Began), min(r.to, stages[i].end())

@@ -94,11 +94,37 @@ func (w *walker) off(since time.Duration, before *run) {
 	}
 	if waker == nil || waker == w.at || w.h.interrupts(woken, stack) || !waker.isOn(woken.at) {
 		class, reason := w.h.waited(w.at, since, stack, woken)
-		w.add(since, Tile{Kind: Waiting, Class: class, Reason: reason, Stack: w.h.stack(stack)})
+		seen, at := w.polled(since, woken, stack)
+		w.add(max(since, at), Tile{Kind: Waiting, Class: class, Reason: reason, Stack: w.h.stack(stack)})
+		if seen != nil && w.now == at {
+			w.at = seen
+		}
 		return
 	}
 	w.sleepers = append(w.sleepers, sleeper{w.at, w.bound})
 	w.at, w.bound = waker, max(since, w.bound)
+}
+
+// polled finds what a thread has seen that looks around from time to time, such as the monitor of the Go runtime,
+// before it woke the one that waits for it: what another thread of its process did while it slept, and until
+// when. It is nil if no other one ran.
+func (w *walker) polled(since time.Duration, woken wake, stack int) (seen *thread, at time.Duration) {
+	if len(w.sleepers) == 0 || !w.h.interrupts(woken, stack) || classOfStack(w.h.stack(stack)) != Timers {
+		return nil, 0
+	}
+	at = max(since, w.bound)
+	for _, t := range w.h.order {
+		if t == w.at || t.process != w.at.process {
+			continue
+		}
+		if r, ok := t.runBefore(woken.at); ok && min(r.to, woken.at) > at {
+			seen, at = t, min(r.to, woken.at)
+		}
+	}
+	if seen == nil {
+		return nil, 0
+	}
+	return seen, at
 }
 
 // onCPU adds what the thread did on its CPU since a time: a tile for each system call and for its own code

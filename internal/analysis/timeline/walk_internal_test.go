@@ -1,8 +1,10 @@
 package timeline
 
 import (
+	order "cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +39,7 @@ func newTape() *tape {
 			{"try_to_wake_up", "rcu_gp_cleanup"},                                           // 3
 			{"try_to_wake_up", "virtblk_done", "handle_irq_event", "asm_common_interrupt"}, // 4
 			{"__schedule", "schedule", "jbd2_log_wait_commit", "ext4_sync_file"},           // 5
-			{"__schedule", "schedule", "do_nanosleep", "hrtimer_nanosleep"}, // 6
+			{"__schedule", "schedule", "do_nanosleep", "hrtimer_nanosleep"},                // 6
 		},
 	}}
 }
@@ -201,6 +203,24 @@ func TestPath(t *testing.T) {
 10–80 dockerd: waits, timers: do_nanosleep
 80–100 dockerd: on CPU, own code
 `},
+		{"is woken by a thread that looks around and has seen what another one did", 0, 100, tare, func(t *tape) {
+			t.wakes(8, tare, daemon, -1, "tare")
+			t.blocks(10, tare, 0)
+			t.on(12, daemon)
+			t.blocks(60, daemon, 0)
+			t.wakes(70, 0, worker, 1, "swapper/0")
+			t.on(70, worker)
+			t.wakes(72, worker, tare, -1, "dockerd")
+			t.on(72, tare)
+			t.blocks(15, worker, 6) // before the others: sorted below
+		}, `
+0–10 tare: on CPU, own code
+10–12 dockerd: waits for a CPU, own code
+12–60 dockerd: on CPU, own code
+60–70 dockerd: waits, timers: do_nanosleep
+70–72 dockerd: on CPU, own code
+72–100 tare: on CPU, own code
+`},
 		{"was blocked before the recording began", 0, 100, tare, func(t *tape) {
 			t.on(1, worker)
 			t.wakes(80, worker, tare, -1, "dockerd")
@@ -218,6 +238,7 @@ func TestPath(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			tape := newTape()
 			test.tape(tape)
+			slices.SortStableFunc(tape.Events, func(a, b recording.Event) int { return order.Compare(a.At, b.At) })
 			tape.on(200, 99) // the recording goes on
 			tape.Events[len(tape.Events)-1].OtherProcess = daemon
 			h := newHistory(&tape.Recording)

@@ -95,6 +95,12 @@ func OpenSingles(ctx context.Context, s bench.Store, name string) (*bench.Run, e
 	return openToShow(ctx, s, name, record.CollectSingles)
 }
 
+// OpenTraced reads the run that a user means with the traces of its samples, for timelines. Their trials
+// are few, so traces are small beside the rest.
+func OpenTraced(ctx context.Context, s bench.Store, name string) (*bench.Run, error) {
+	return openToShow(ctx, s, name, record.CollectTraced)
+}
+
 // A run of so many trials is large: some 30 MB. Almost all of that stays in use, so with Go's default the
 // process would take twice as much.
 const (

@@ -166,6 +166,12 @@ func CollectSingles(events iter.Seq2[Event, error]) (*bench.Run, error) {
 	return collect(events, func(s *bench.Sample) { s.Trace = nil })
 }
 
+// CollectTraced joins the pieces of a run, all but the series and distributions of samples, which no
+// timeline needs.
+func CollectTraced(events iter.Seq2[Event, error]) (*bench.Run, error) {
+	return collect(events, func(s *bench.Sample) { s.Series, s.Distributions = nil, nil })
+}
+
 // collect joins the pieces of a run, and calls f on each sample of it.
 func collect(events iter.Seq2[Event, error], f func(*bench.Sample)) (*bench.Run, error) {
 	var run *bench.Run

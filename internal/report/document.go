@@ -47,6 +47,8 @@ type Document struct {
 	Differences []Difference `json:"differences"`      // what is not the same in all runs of a comparison
 	Spectra     []Spectrum   `json:"spectra"`          // percentiles of single operations
 	Curves      []Curve      `json:"curves"`           // single operations one after the other
+	// Timelines say where the time of starts goes; nil unless trials were traced for that.
+	Timelines   *Timelines   `json:"timelines,omitempty"`
 	Trust       *Trust       `json:"trust,omitempty"`
 	Next        []Step       `json:"next,omitempty"` // at most two
 	View        `json:"-"`
@@ -316,6 +318,7 @@ type View struct {
 	Plan         []Line // what was fixed before the first trial
 	Absent       []Line // cells that their engine cannot do, and why
 	Written      []Line // on the run, by people
+	Timelines    []Table // where the time goes: the differences, then the cells
 	Notes        []Note
 	Trailer      []string // set by the caller: where the run was saved, what to do next
 }

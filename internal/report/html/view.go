@@ -152,6 +152,9 @@ func (v *view) draw(d *report.Document) {
 			q.Tables = []tableView{newTable(&tables[at])}
 			tables = slices.Delete(tables, at, at+1)
 		}
+		if d.Timelines != nil && d.Timelines.Metric == m.Name {
+			q.Tables = append(q.Tables, tableViews(d.Timelines.DifferenceTables())...)
+		}
 		for _, f := range all {
 			switch {
 			case f.metric != m.Name:

@@ -286,6 +286,7 @@ type Failure struct {
 // Analyze analyses one run, complete or not, and does not change it. The error
 // says why the run cannot be read.
 func Analyze(run *bench.Run, opt Options) (*Result, error) {
+	run = run.Timed()
 	t, err := newTable(run)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", run.Header.ID, err)

@@ -72,7 +72,7 @@ func (p *Precision) addComparisons(t *table, metric int) {
 // Add takes the next sample, in order of execution, with those from before a
 // resumption. It does not retain the sample.
 func (p *Precision) Add(s bench.Sample) {
-	if s.Trial.Warmup() || s.Trial.Cell < 0 || s.Trial.Cell >= len(p.givenUp) {
+	if s.Trial.Traced || s.Trial.Warmup() || s.Trial.Cell < 0 || s.Trial.Cell >= len(p.givenUp) {
 		return
 	}
 	if s.Trial.Block != p.block {

@@ -44,8 +44,9 @@ type group struct {
 	cells     []int // without the control
 }
 
-// newTable checks a run and sorts its trials.
+// newTable checks a run and sorts its trials. Traced ones have no place in it.
 func newTable(run *bench.Run) (*table, error) {
+	run = run.Timed()
 	t := &table{run: run.Extended(), cells: run.Header.Plan.Cells, look: look(run.Looks())}
 	if err := t.check(); err != nil {
 		return nil, err

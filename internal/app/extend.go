@@ -100,7 +100,7 @@ func extension(stored *bench.Run, more More) (*bench.Extension, error) {
 func TooFewMore(s Session) *bench.Warning {
 	plan := s.Header.Plan
 	_, need, comparisons := analysis.Decisive(plan, s.Header.Metrics, s.Look)
-	done := len(s.Done)/len(plan.Cells) - plan.Warmup
+	done := TimedTrials(s.Done)/len(plan.Cells) - plan.Warmup
 	have := plan.MaxBlocks
 	if took := spent(s.Done); plan.Budget > 0 && took > 0 && done > 0 {
 		have = min(have, done+int(math.Ceil(float64(plan.Budget-took)/float64(took)*float64(done))))
@@ -126,9 +126,19 @@ func spent(done []bench.Sample) (sum time.Duration) {
 	return sum
 }
 
+// TimedTrials counts the trials that are not traced: one of each cell in a block.
+func TimedTrials(all []bench.Sample) (n int) {
+	for i := range all {
+		if !all[i].Trial.Traced {
+			n++
+		}
+	}
+	return n
+}
+
 // blocksWithin is more blocks than a time can be enough for, by what blocks of the run took.
 func blocksWithin(budget time.Duration, r *bench.Run) int {
-	blocks := len(r.Samples) / len(r.Header.Plan.Cells)
+	blocks := TimedTrials(r.Samples) / len(r.Header.Plan.Cells)
 	if took := spent(r.Samples); took > 0 && blocks > 0 {
 		return max(room, int(min(4*float64(budget)/float64(took)*float64(blocks), bench.MaxBlocks)))
 	}

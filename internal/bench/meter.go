@@ -66,6 +66,23 @@ type Recorder interface {
 
 	// Part reports the outcome of a part of a survey that lacks values in the trial.
 	Part(p PartOutcome)
+
+	// Stages reports of which stretches of time the value of a metric is the sum, in order of time. It
+	// is kept only of a traced trial, for the timeline of the metric.
+	Stages(metric string, stages []Stage)
+}
+
+// A Stage is one stretch of time of which a metric is made, such as the call that creates the container.
+type Stage struct {
+	Name string // such as "create"
+	Span
+}
+
+// A Traceable is a Workload with a metric that a timeline can explain.
+type Traceable interface {
+	// Traceable returns the metric, for which Run reports Stages if Task.Traced. Run then does once what
+	// it otherwise repeats.
+	Traceable() string
 }
 
 // Discard is a Recorder that keeps nothing. A type that needs only some of a trial's
@@ -89,6 +106,9 @@ func (Discard) Note(string) {}
 
 // Part implements Recorder.
 func (Discard) Part(PartOutcome) {}
+
+// Stages implements Recorder.
+func (Discard) Stages(string, []Stage) {}
 
 // A Span is a stretch of time on a Clock.
 type Span struct{ Begin, End time.Duration }

@@ -39,6 +39,9 @@ const (
 	// NoteSeriesLeftOut marks a sample that had too many values of single operations
 	// to keep. Its Values cover all operations.
 	NoteSeriesLeftOut = "series-left-out"
+	// NoteTraced marks the sample of a traced trial: see Trial.Traced. It qualifies no value, because
+	// such a sample has none.
+	NoteTraced = "traced"
 	// NoteWhole marks a sample of a trial that ran whole, though the plan has its cell take turns.
 	NoteWhole = "whole-trial"
 	// NotePeriodicLimit marks a sample of a cell whose containers have a limit that works in periods,

@@ -46,7 +46,10 @@ type Plan struct {
 	Plants []Plant `json:"plants,omitempty"`
 	// Syscalls counts the system calls of containers, which slows every system call of the
 	// machine.
-	Syscalls bool    `json:"syscalls,omitempty"`
+	Syscalls bool `json:"syscalls,omitempty"`
+	// Timeline says after how many blocks a traced trial of each cell follows; 0 = none is traced.
+	// See TracesAfter.
+	Timeline int     `json:"timeline,omitempty"`
 	Hooks    []Hook  `json:"hooks,omitempty"`  // in this order
 	Labels   []Label `json:"labels,omitempty"` // the user's own, kept with the run
 	// LeftOut lists engines that work here but were left out, because they are too many for
@@ -92,6 +95,21 @@ func (p *Plan) PlantedIn(cell int) time.Duration {
 func (p *Plan) TakesTurnsIn(condition string) bool {
 	return p.Slice > 0 && !slices.ContainsFunc(p.Whole, func(w Whole) bool { return w.Condition == condition })
 }
+
+// The usual value of Plan.Timeline, and how often cells must be traced at least.
+const (
+	TimelineEvery = 4
+	MinTimelines  = 6 // the fewest that give an interval which means something
+)
+
+// TracesAfter reports whether a traced trial of each cell follows the block.
+func (p *Plan) TracesAfter(block int) bool {
+	return p.Timeline > 0 && block >= 0 && (block+1)%p.Timeline == 0
+}
+
+// TraceEvery sets Timeline to k, or to less if a run of at most MaxBlocks would otherwise have fewer than
+// MinTimelines traced trials of each cell.
+func (p *Plan) TraceEvery(k int) { p.Timeline = min(k, max(1, p.MaxBlocks/MinTimelines)) }
 
 // Margin returns the Smallest and the Precision that hold for a metric.
 func (p *Plan) Margin(metric string) Margin {
@@ -198,6 +216,9 @@ type Trial struct {
 	Seq   int `json:"seq"`   // position in the run, from 0; also the order of execution
 	Block int `json:"block"` // from 0; negative while warming up
 	Cell  int `json:"cell"`  // index in Plan.Cells
+	// Traced says that the trial is run for its Trace alone: it comes after the others of its block, and
+	// its Sample has no values.
+	Traced bool `json:"traced,omitempty"`
 }
 
 // Warmup reports whether the trial is stored but never analysed.

@@ -90,6 +90,17 @@ const (
 	MaxHDR           = 256 << 10
 )
 
+// MarkTraced makes the sample that of a traced trial: a store keeps its note, and nothing that was
+// measured while tracing slowed it becomes a value.
+func (s *Sample) MarkTraced() {
+	s.Trial.Traced = true
+	s.Notes = append(s.Notes, NoteTraced)
+	for i := range s.Values {
+		s.Values[i] = math.NaN()
+	}
+	s.Series, s.Distributions, s.Counted = nil, nil, 0
+}
+
 // Value returns the value of the metric with the given index, and whether
 // there is one.
 func (s *Sample) Value(metric int) (float64, bool) {
@@ -198,6 +209,18 @@ type Run struct {
 	Samples     []Sample // in order of Seq
 	Resumptions []Resumption
 	End         *End // nil while incomplete
+}
+
+// Timed returns the run without its traced trials, which nothing but a timeline may use: itself if it has
+// none.
+func (r *Run) Timed() *Run {
+	traced := func(s Sample) bool { return s.Trial.Traced }
+	if !slices.ContainsFunc(r.Samples, traced) {
+		return r
+	}
+	timed := *r
+	timed.Samples = slices.DeleteFunc(slices.Clone(r.Samples), traced)
+	return &timed
 }
 
 // HostFacts describe the machine as far as it matters to a measurement.

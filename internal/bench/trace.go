@@ -16,6 +16,15 @@ type TraceEvent struct {
 	Attributes []Label       `json:"attributes,omitempty"` // further facts about it
 }
 
+// A trace of a traced trial has one event for each of its Stages: At is when the stage began, and the
+// attributes are in StageEvent's order.
+const (
+	StageEvent  = "stage"  // the name; the source is the metric
+	StageName   = "name"   // of the stage
+	StageLength = "for_ns" // how long it took
+	StageThread = "thread" // the ID of tare's thread in which it ended; left out if it did not end in one
+)
+
 // MaxTraceEvents is the largest number of events of a Trace, and MaxTraceBytes their
 // largest total Size.
 const (

@@ -160,6 +160,8 @@ type Task struct {
 	// Turns are those that the cell takes with the others of its block; nil = each trial has the
 	// machine to itself. They are the same in all trials.
 	Turns Turns
+	// Traced says that the trial is run for its trace alone: see Traceable.
+	Traced bool
 	// PartBegins tells whoever watches the run which part of the trial begins. It is called
 	// while nothing is timed; nil = nobody watches.
 	PartBegins func(part string)

@@ -68,7 +68,7 @@ func (a *invocation) extend(
 
 // announceMore says what an extension is about to measure.
 func (a *invocation) announceMore(s app.Session) {
-	plan, done := s.Header.Plan, len(s.Done)/len(s.Header.Plan.Cells)-s.Header.Plan.Warmup
+	plan, done := s.Header.Plan, app.TimedTrials(s.Done)/len(s.Header.Plan.Cells)-s.Header.Plan.Warmup
 	var rules []string
 	if precision := precisionText(plan, s.Header.Metrics); precision != "" && !s.WasPrecise {
 		rules = append(rules, "once every primary comparison is known to "+precision)
@@ -99,6 +99,7 @@ func (p *progress) extends(s app.Session) {
 		return
 	}
 	p.before = s.ExtendedAt
+	p.blocksBefore = app.TimedTrials(s.Done[:s.ExtendedAt])/len(p.plan.Cells) - p.plan.Warmup
 	if p.plan.Budget > 0 {
 		p.plan.Budget = max(timeLeft(s), 1)
 	}
@@ -106,7 +107,7 @@ func (p *progress) extends(s app.Session) {
 
 // more says at which block an extended run is, and which of the extension that is.
 func (p *progress) more() string {
-	before := p.before/len(p.plan.Cells) - p.plan.Warmup
+	before := p.blocksBefore
 	nth := fmt.Sprintf("block %d, +%d", p.block+1, p.block+1-before)
 	if p.plan.Budget > 0 { // then the blocks hardly ever end it
 		return nth

@@ -33,6 +33,7 @@ type progress struct {
 	trials        int // in the whole schedule
 	done          int // when this sitting began
 	before        int // trials before the extension, which are not counted; 0 where it is none
+	blocksBefore  int // blocks before it
 	ended         int // in this sitting
 	failures      int
 	measures      bool      // a trial has begun

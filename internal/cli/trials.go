@@ -90,6 +90,9 @@ func trialRow(h *bench.Header, s *bench.Sample) []string {
 		fmt.Sprint(s.Trial.Seq), fmt.Sprint(s.Trial.Block + 1), plain.Line(h.Plan.Cells[s.Trial.Cell].FullName()),
 		plain.Line(string(s.Outcome)),
 	}
+	if s.Trial.Traced {
+		row[len(row)-1] += ", traced"
+	}
 	if s.Reason != "" {
 		return append(row, plain.Line(s.Reason))
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -24,6 +26,9 @@ type meter struct {
 	limit  time.Duration
 	timer  *time.Timer   // ends the trial when an operation takes too long
 	plant  time.Duration // by which a start is delayed on purpose
+	traced bool          // the trial is run for its trace
+	ends   []stepEnd     // of steps, in a traced trial
+	stages []bench.TraceEvent
 
 	known         map[string]bool // codes of known notes; nil = all
 	index         map[string]int
@@ -96,6 +101,9 @@ func (m *meter) Step(name string, op func() error) (bench.Span, error) {
 	}
 	err := op()
 	end := m.clock()
+	if m.traced {
+		m.ends = append(m.ends, stepEnd{end, syscall.Gettid()})
+	}
 	m.timer.Stop()
 	if err == nil && m.ctx.Err() != nil {
 		err = context.Cause(m.ctx)
@@ -177,6 +185,37 @@ func (m *meter) Note(code string) {
 		return
 	}
 	m.notes = append(m.notes, code)
+}
+
+// A stepEnd is when a step ended, and in which thread.
+type stepEnd struct {
+	at     time.Duration
+	thread int
+}
+
+// Stages implements bench.Recorder.
+func (m *meter) Stages(metric string, stages []bench.Stage) {
+	if !m.traced {
+		return
+	}
+	for _, s := range stages {
+		e := bench.TraceEvent{At: s.Begin, Name: bench.StageEvent, Source: metric, Attributes: []bench.Label{
+			{Key: bench.StageName, Value: s.Name},
+			{Key: bench.StageLength, Value: strconv.FormatInt(s.Duration().Nanoseconds(), 10)},
+		}}
+		if i := slices.IndexFunc(m.ends, func(e stepEnd) bool { return e.at == s.End }); i >= 0 {
+			e.Attributes = append(e.Attributes, bench.Label{Key: bench.StageThread, Value: strconv.Itoa(m.ends[i].thread)})
+		}
+		m.stages = append(m.stages, e)
+	}
+}
+
+// stageEvents are the stages since a sample began.
+func (m *meter) stageEvents(began time.Duration) []bench.TraceEvent {
+	for i := range m.stages {
+		m.stages[i].At -= began
+	}
+	return m.stages
 }
 
 // Part implements bench.Recorder.

@@ -334,9 +334,12 @@ func (r *runner) blocks(ctx context.Context) (bench.StopReason, error) {
 	return bench.StopBlocks, nil
 }
 
-// restOfBlock returns the trials of the same block as the first.
+// restOfBlock returns the trials of the same block as the first: the timed ones, or the traced ones after
+// them.
 func restOfBlock(trials []bench.Trial) []bench.Trial {
-	i := slices.IndexFunc(trials, func(t bench.Trial) bool { return t.Block != trials[0].Block })
+	i := slices.IndexFunc(trials, func(t bench.Trial) bool {
+		return t.Block != trials[0].Block || t.Traced != trials[0].Traced
+	})
 	if i < 0 {
 		return trials
 	}
@@ -349,7 +352,7 @@ func (r *runner) runAndStore(ctx context.Context, trials []bench.Trial) error {
 	var turning []bench.Trial
 	var err error
 	for _, t := range trials { // those that run whole come first, while nothing else is alive
-		if own := r.turns[t.Cell]; own != nil && !own.off {
+		if own := r.turns[t.Cell]; own != nil && !own.off && !t.Traced {
 			turning = append(turning, t)
 			continue
 		}
@@ -415,8 +418,11 @@ func (r *runner) store(ctx context.Context, s bench.Sample) error {
 	return nil
 }
 
-// count keeps the number of failures in a row.
+// count keeps the number of failures in a row. What fails only while it is traced gives up no cell.
 func (r *runner) count(s bench.Sample) {
+	if s.Trial.Traced {
+		return
+	}
 	switch c := s.Trial.Cell; s.Outcome {
 	case bench.OK:
 		r.failures[c] = 0

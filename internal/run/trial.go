@@ -19,9 +19,18 @@ const grace = 2*cleanupTime + 10*time.Second
 // engine, so no later measurement could be trusted.
 var errStuck = errors.New("did not return after its time limit; the run cannot continue while it hangs")
 
-// trial runs one trial and returns its one sample; m is that of a trial that takes turns, or nil. The
+// trial runs one trial and returns its one sample; turns is that of a trial that takes turns, or nil. The
 // error, if any, says why the run cannot continue.
 func (r *runner) trial(ctx context.Context, t bench.Trial, turns *member) (bench.Sample, error) {
+	s, err := r.anyTrial(ctx, t, turns)
+	if t.Traced {
+		s.MarkTraced()
+	}
+	return s, err
+}
+
+// anyTrial is trial for timed and traced trials alike.
+func (r *runner) anyTrial(ctx context.Context, t bench.Trial, turns *member) (bench.Sample, error) {
 	began, spent := r.Clock(), r.Clock
 	if turns != nil {
 		spent = turns.now
@@ -40,7 +49,7 @@ func (r *runner) trial(ctx context.Context, t bench.Trial, turns *member) (bench
 	r.awaitHealthy(ctx, r.plan.Cells[t.Cell].Engine)
 	limited, cancel := r.limited(ctx, turns)
 	m := newMeter(limited, r.Clock, r.plan.OpTime, r.Header.Metrics)
-	m.known, m.plant = r.notes, r.plan.PlantedIn(t.Cell)
+	m.known, m.plant, m.traced = r.notes, r.plan.PlantedIn(t.Cell), t.Traced
 	r.noteWhole(m, t.Cell)
 	wait := r.await
 	if turns != nil { // rounds wait for it
@@ -72,7 +81,7 @@ func (r *runner) trial(ctx context.Context, t bench.Trial, turns *member) (bench
 	cancel()
 	s.Elapsed = spent() - beganSpending
 	if s.Outcome == bench.OK {
-		s.Trace = r.watch.trace()
+		s.Trace = r.watch.trace(m.stageEvents(began))
 	}
 	var fatal *fatalError
 	if errors.As(err, &fatal) {
@@ -154,6 +163,9 @@ func (r *runner) suspendFixture(m *meter, cell int) {
 func (r *runner) measure(m *meter, t bench.Trial, began time.Duration, turns *member) error {
 	task := r.task(t.Cell)
 	task.Fixture = r.fixtures.of(t.Cell)
+	if task.Traced = t.Traced; t.Traced {
+		task.Turns = nil
+	}
 	run := func() error { return r.Workload.Run(m.ctx, task, m) }
 	if far, ok := bench.As[bench.Remoter](task.Engine); ok {
 		defer m.endWith(far.Lost())()

@@ -59,23 +59,27 @@ func (w *watch) suspend() (resume func()) {
 	}
 }
 
-// trace returns the events of a trial that has ended; nil if there are none.
-func (w *watch) trace() *bench.Trace {
+// trace returns the events of a trial that has ended, and those of its stages; nil if there are none.
+func (w *watch) trace(stages []bench.TraceEvent) *bench.Trace {
 	var t bench.Trace
 	room := bench.MaxTraceBytes
-	for _, i := range w.instruments {
-		tracer, ok := i.(bench.Tracer)
-		if !ok {
-			continue
+	add := func(e bench.TraceEvent) {
+		size := e.Size()
+		if e.At < 0 || e.Name == "" || size > room || len(t.Events) == bench.MaxTraceEvents {
+			t.LeftOut++
+			return
 		}
-		for e := range tracer.Trace() {
-			size := e.Size()
-			if e.At < 0 || e.Name == "" || size > room || len(t.Events) == bench.MaxTraceEvents {
-				t.LeftOut++
-				continue
+		room -= size
+		t.Events = append(t.Events, e)
+	}
+	for _, e := range stages {
+		add(e)
+	}
+	for _, i := range w.instruments {
+		if tracer, ok := i.(bench.Tracer); ok {
+			for e := range tracer.Trace() {
+				add(e)
 			}
-			room -= size
-			t.Events = append(t.Events, e)
 		}
 	}
 	if len(t.Events) == 0 && t.LeftOut == 0 {

@@ -13,22 +13,35 @@ import (
 // Blocks returns the order in which the cells run in each block, as indices in
 // p.Cells: first the warm-up blocks, then p.MaxBlocks measured ones. Every
 // block holds every cell once, in an order drawn afresh (randomised multiple
-// interleaved trials; Abedi & Brecht, ICPE 2017).
+// interleaved trials; Abedi & Brecht, ICPE 2017). Where the plan traces
+// after a block, the block holds every cell once more, in another order: the
+// traced trials.
 func Blocks(p bench.Plan) [][]int {
 	blocks := make([][]int, p.Warmup+p.MaxBlocks)
 	for i := range blocks {
 		blocks[i] = permutation(p.Seed, uint64(i), len(p.Cells))
+		if p.TracesAfter(i - p.Warmup) {
+			blocks[i] = append(blocks[i], permutation(p.Seed, uint64(i)|traced, len(p.Cells))...)
+		}
 	}
 	return blocks
 }
 
+// traced sets the random streams of traced trials apart from those of blocks, so that a plan with a
+// timeline has the same order of timed trials as without.
+const traced = 1 << 63
+
 // Trials returns the trials of the given blocks in order of execution. The
-// first warmup blocks are numbered from -warmup to -1, the others from 0.
+// first warmup blocks are numbered from -warmup to -1, the others from 0. The
+// second trial of a cell in a block is a traced one.
 func Trials(blocks [][]int, warmup int) []bench.Trial {
 	var trials []bench.Trial
+	latest := map[int]int{} // by cell: the last block that had it, from 1
 	for i, cells := range blocks {
 		for _, c := range cells {
-			trials = append(trials, bench.Trial{Seq: len(trials), Block: i - warmup, Cell: c})
+			again := latest[c] == i+1
+			latest[c] = i + 1
+			trials = append(trials, bench.Trial{Seq: len(trials), Block: i - warmup, Cell: c, Traced: again})
 		}
 	}
 	return trials

@@ -87,3 +87,34 @@ func TestTrials(t *testing.T) {
 		t.Error("warm-up trials are those of negative blocks")
 	}
 }
+
+// Traced trials follow the others of their block, and change nothing in the order of those.
+func TestTraced(t *testing.T) {
+	without := plan(4, 1, 9, 7)
+	with := without
+	with.Timeline = 3
+	timed, traced := 0, map[int][]int{}
+	for _, trial := range schedule.Trials(schedule.Blocks(with), 1) {
+		if !trial.Traced {
+			timed++
+			continue
+		}
+		traced[trial.Block] = append(traced[trial.Block], trial.Cell)
+	}
+	if timed != 4*10 || len(traced) != 3 {
+		t.Errorf("%d timed trials, traced ones in blocks %v", timed, traced)
+	}
+	for i, block := range schedule.Blocks(without) {
+		all := schedule.Blocks(with)[i]
+		if !cmp.Equal(block, all[:4]) {
+			t.Errorf("block %d: %v became %v", i, block, all)
+		}
+	}
+	for _, block := range []int{2, 5, 8} {
+		cells := traced[block]
+		slices.Sort(cells)
+		if !cmp.Equal(cells, []int{0, 1, 2, 3}) {
+			t.Errorf("block %d: traced cells %v", block, cells)
+		}
+	}
+}

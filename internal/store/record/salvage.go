@@ -193,9 +193,13 @@ func (s *Salvager) follows(e Event, pending []lostLine) bool {
 
 // Damaged is the replacement for a sample that can no longer be read.
 func Damaged(h *bench.Header, seq int, why error) bench.Sample {
-	return bench.Sample{
+	s := bench.Sample{
 		Trial: planned(h, seq), Outcome: bench.Failed, Reason: bench.Reason(why.Error()), Notes: []string{bench.NoteDamaged},
 	}
+	if s.Trial.Traced {
+		s.MarkTraced()
+	}
+	return s
 }
 
 // planned is the trial of the schedule that is number seq, from 0.
@@ -203,7 +207,8 @@ func planned(h *bench.Header, seq int) bench.Trial {
 	n := seq
 	for block, cells := range h.Schedule {
 		if n < len(cells) {
-			return bench.Trial{Seq: seq, Block: block - h.Plan.Warmup, Cell: cells[n]}
+			again := n >= len(h.Plan.Cells) // see package schedule
+			return bench.Trial{Seq: seq, Block: block - h.Plan.Warmup, Cell: cells[n], Traced: again}
 		}
 		n -= len(cells)
 	}

@@ -19,7 +19,7 @@ const (
 	notePartApart  = "part-apart"
 )
 
-// Upgrade converts a sample to the present form. Older versions stored as sentences in Notes what
+// Upgrade converts a sample to the present form, and finds out by its notes whether it was traced. Older versions stored as sentences in Notes what
 // now is in Parts. Only this function knows these sentences.
 func Upgrade(s *bench.Sample) {
 	var notes []string
@@ -31,6 +31,7 @@ func Upgrade(s *bench.Sample) {
 		s.Parts = append(s.Parts, parts...)
 	}
 	s.Notes = notes
+	s.Trial.Traced = slices.Contains(notes, bench.NoteTraced)
 }
 
 // partsIn are the parts that a note describes; none for any other note.

@@ -132,6 +132,9 @@ func (w workload) TakesTurns(params map[string]string) bool {
 // RefusesTurns implements bench.TurnRefuser: each cell's trial has a population of its own.
 func (workload) RefusesTurns(params map[string]string) bool { return params["population"] != "0" }
 
+// Traceable implements bench.Traceable.
+func (workload) Traceable() string { return First }
+
 // Check implements bench.Workload.
 func (workload) Check(ctx context.Context, t bench.Task) error {
 	_, err := newLifecycleRun(ctx, t)
@@ -141,7 +144,11 @@ func (workload) Check(ctx context.Context, t bench.Task) error {
 // Run takes containers through their lifecycle, usually one.
 func (w workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	values, notes := map[string][]float64{}, map[string]bool{}
-	for range number(t, "starts") {
+	starts := number(t, "starts")
+	if t.Traced {
+		starts = 1
+	}
+	for range starts {
 		if t.Turns != nil && t.Turns.On() {
 			if _, err := t.Turns.Wait(ctx, true); err != nil {
 				return err
@@ -162,6 +169,9 @@ func (w workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 		}
 		for metric, value := range l.values {
 			values[metric] = append(values[metric], value)
+		}
+		if t.Traced && len(values[First]) > 0 {
+			m.Stages(First, l.stages)
 		}
 	}
 	noteAll(m, notes)

@@ -33,6 +33,7 @@ type lifecycleRun struct {
 	out, errOut  output
 	createdAfter time.Duration              // otherTime until the container was created
 	otherTime    time.Duration              // in all operations except start and wait
+	stages       []bench.Stage              // of which the time to the first instruction is made
 	opTimes      map[string][]time.Duration // by operation, except start and wait
 	started      bench.Span
 	exited       time.Duration // when the engine reported the exit
@@ -90,6 +91,9 @@ func (l *lifecycleRun) timed(name string, op func() error) error {
 		return err
 	}
 	l.otherTime += span.Duration()
+	if l.started == (bench.Span{}) {
+		l.stages = append(l.stages, bench.Stage{Name: name, Span: span})
+	}
 	if l.opTimes == nil {
 		l.opTimes = map[string][]time.Duration{}
 	}

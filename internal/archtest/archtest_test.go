@@ -147,9 +147,14 @@ var allowed = map[string][]string{
 	"internal/store/storetest":       {"github.com/google/go-cmp"},
 	"internal/store/sqlite":          {"modernc.org/sqlite"},
 	"internal/analysis":              {"internal/bench", "internal/analysis/stat", "internal/text/unit", "internal/load"},
-	"internal/analysis/analysistest": {"internal/bench", "internal/analysis", "internal/schedule"},
-	"internal/report":                {"internal/bench", "internal/analysis", "internal/text/unit", "internal/text/plain"},
-	"internal/report/*":              {"internal/bench", "internal/analysis", "internal/text/unit", "internal/text/plain", "internal/report"},
+	"internal/analysis/analysistest": {"internal/bench", "internal/analysis", "internal/analysis/timeline", "internal/schedule"},
+	"internal/report": {
+		"internal/bench", "internal/analysis", "internal/analysis/timeline", "internal/text/unit", "internal/text/plain",
+	},
+	"internal/report/*": {
+		"internal/bench", "internal/analysis", "internal/analysis/timeline", "internal/text/unit", "internal/text/plain",
+		"internal/report",
+	},
 	"internal/report/text":           {"internal/text/term"},
 	"internal/report/gobench":        {"golang.org/x/perf"},
 	"internal/report/html":           {"internal/report/figure"},

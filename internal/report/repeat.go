@@ -132,6 +132,9 @@ func limitFlags(p *bench.Plan) []string {
 	if p.Syscalls {
 		flags = append(flags, "--syscalls")
 	}
+	if p.Timeline > 0 {
+		flags = append(flags, fmt.Sprintf("--timeline=%d", p.Timeline))
+	}
 	if p.Slice > 0 {
 		flags = append(flags, "--interleave "+p.Slice.String())
 	}

@@ -89,8 +89,8 @@ func OpenValues(ctx context.Context, s bench.Store, name string) (*bench.Run, er
 }
 
 // OpenSingles reads the run that a user means to show single operations and timelines too: all but the traces
-// of trials that were not run for them; see FindRun. A process that opens a large run has less garbage beside it from then on, for
-// which it collects more often. It should not measure.
+// of trials that were not run for them; see FindRun. A process that opens a large run has less garbage beside it
+// from then on, for which it collects more often. It should not measure.
 func OpenSingles(ctx context.Context, s bench.Store, name string) (*bench.Run, error) {
 	return openToShow(ctx, s, name, record.CollectSingles)
 }

@@ -58,7 +58,7 @@ const (
 	NameTaken       Kind = "name-taken"       // by the run
 	ManyRemarks     Kind = "many-remarks"     // on the run: there is no room for more
 	BadRemark       Kind = "bad-remark"       // nothing can be noted so
-	NoTimeline      Kind = "no-timeline"      // of the run, or of the cells that were meant; Names are the cells that have one
+	NoTimeline      Kind = "no-timeline"      // of the run, or of a cell; Names are the cells that have one
 )
 
 // Of stores and of what is left.

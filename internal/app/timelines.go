@@ -90,8 +90,9 @@ func tracedCell(run *bench.Run, r *timeline.Result, name string) (int, error) {
 func TracedCells(run *bench.Run) (names []string) {
 	for i := range run.Samples {
 		s := &run.Samples[i]
-		if c := &run.Header.Plan.Cells[s.Trial.Cell]; s.Trial.Traced && !c.Control && !slices.Contains(names, c.FullName()) {
-			names = append(names, c.FullName())
+		c := &run.Header.Plan.Cells[s.Trial.Cell]
+		if name := c.FullName(); s.Trial.Traced && !c.Control && !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
 	return names
@@ -106,5 +107,6 @@ func checkTimeline(run *bench.Run, r *timeline.Result) error {
 	if run.Header.Plan.Timeline > 0 {
 		why = errors.New("it ended before a trial was traced, or nothing can be traced here")
 	}
-	return &Problem{Kind: NoTimeline, Err: fmt.Errorf("run %s has no timeline: %w", run.Header.ID, why), Run: run.Header.ID}
+	id := run.Header.ID
+	return &Problem{Kind: NoTimeline, Err: fmt.Errorf("run %s has no timeline: %w", id, why), Run: id}
 }

@@ -201,7 +201,8 @@ To begin with:
 	g.BoolVarP(&a.global.Quiet, "quiet", "q", false, "print only the result and errors: no progress, no notices")
 	g.BoolVarP(&a.global.Verbose, "verbose", "v", false, "print more detail to stderr")
 	root.AddCommand(
-		a.runCommand(), a.explainCommand(), a.planCommand(), a.listCommand(), a.showCommand(), a.reportCommand(), a.gateCommand(),
+		a.runCommand(), a.explainCommand(), a.planCommand(), a.listCommand(), a.showCommand(), a.reportCommand(),
+		a.gateCommand(),
 		a.compareCommand(), a.exportCommand(), a.importCommand(), a.checkCommand(), a.resumeCommand(),
 		a.noteCommand(), a.rmCommand(),
 		a.imageCommand(), a.packCommand(), a.cleanCommand(), a.doctorCommand(), a.agentCommand(), a.versionCommand(),

@@ -38,7 +38,9 @@ func runAndCell(o *timelineOptions) cobra.PositionalArgs {
 }
 
 // showTimeline shows where the time of a stored run's starts goes.
-func (a *invocation) showTimeline(ctx context.Context, s bench.Store, name string, o timelineOptions, f formatOptions) error {
+func (a *invocation) showTimeline(
+	ctx context.Context, s bench.Store, name string, o timelineOptions, f formatOptions,
+) error {
 	r, err := app.OpenTraced(ctx, s, name)
 	if err != nil {
 		return err

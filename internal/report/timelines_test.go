@@ -37,29 +37,32 @@ func explained(plan *bench.Plan) *report.Timelines {
 	r := &timeline.Result{
 		Metric: "first_instruction", Title: "time to first instruction",
 		Cells: []timeline.Cell{
-			analysistest.TracedCell(0, cost(1.004, 0.99, 1.02), analysistest.Runc(trial(11, 0)), analysistest.Runc(trial(24, 0))),
-			analysistest.TracedCell(1, cost(1.03, 1.01, 1.05), analysistest.Docker(trial(12, 1)), analysistest.Docker(trial(25, 1))),
+			analysistest.TracedCell(0, cost(1.004, 0.99, 1.02),
+				analysistest.Runc(trial(11, 0)), analysistest.Runc(trial(24, 0))),
+			analysistest.TracedCell(1, cost(1.03, 1.01, 1.05),
+				analysistest.Docker(trial(12, 1)), analysistest.Docker(trial(25, 1))),
 		},
 	}
 	t := report.NewTimelines(plan, r, nil)
-	row := func(role, kind, class string, processes, value, off float64, reasons ...report.TimelineReason) report.TimelineRow {
+	type reasons = []report.TimelineReason
+	row := func(role, kind, class string, processes, value, off float64, why reasons) report.TimelineRow {
 		low, high := value-off, value+off
 		return report.TimelineRow{
-			Role: role, Kind: kind, Class: class, Processes: processes, Mean: report.Mean{Value: value, Low: &low, High: &high},
-			Reasons: append([]report.TimelineReason{}, reasons...),
+			Role: role, Kind: kind, Class: class, Processes: processes, Reasons: append(reasons{}, why...),
+			Mean: report.Mean{Value: value, Low: &low, High: &high},
 		}
 	}
 	low, high := 0.1787, 0.2113
 	t.Differences = []report.TimelineDifference{{
 		Cell: "docker", Base: "runc", Blocks: 7, Mean: report.Mean{Value: 0.19485, Low: &low, High: &high},
 		Rows: []report.TimelineRow{
-			row("dockerd again", "on CPU", "program start", 2, 0.106, 0.008),
-			row("shim", "on CPU", "program start", 1, 0.038, 0.004),
-			row("dockerd", "on CPU", "own code", 1, 0.018, 0.002),
-			row("runc", "on CPU", "program start", 1, -0.0116, 0.0011),
-			row("dockerd", "waits", "network", 1, 0.011, 0.003, report.TimelineReason{Name: "sendto", Mean: 0.011, Times: 6}),
+			row("dockerd again", "on CPU", "program start", 2, 0.106, 0.008, nil),
+			row("shim", "on CPU", "program start", 1, 0.038, 0.004, nil),
+			row("dockerd", "on CPU", "own code", 1, 0.018, 0.002, nil),
+			row("runc", "on CPU", "program start", 1, -0.0116, 0.0011, nil),
+			row("dockerd", "waits", "network", 1, 0.011, 0.003, reasons{{Name: "sendto", Mean: 0.011, Times: 6}}),
 			row("runc", "waits", "control groups", 1, 0.0075, 0.0021,
-				report.TimelineReason{Name: "synchronize_rcu", Mean: 0.0075, Times: 2}),
+				reasons{{Name: "synchronize_rcu", Mean: 0.0075, Times: 2}}),
 		},
 		Folded: 9, Rest: 0.02595,
 	}}
@@ -73,7 +76,8 @@ func explainedByOthers(plan *bench.Plan) *report.Timelines {
 	for i := range t.Cells {
 		c := &t.Cells[i]
 		drawn := *c.Drawn
-		drawn.Lanes, drawn.Tiles, drawn.Spans = slices.Clone(drawn.Lanes), slices.Clone(drawn.Tiles), slices.Clone(drawn.Spans)
+		drawn.Lanes, drawn.Tiles = slices.Clone(drawn.Lanes), slices.Clone(drawn.Tiles)
+		drawn.Spans = slices.Clone(drawn.Spans)
 		for k := range drawn.Lanes {
 			drawn.Lanes[k].Name, drawn.Lanes[k].Role = attack, timeline.Role(attack)
 		}
@@ -111,8 +115,8 @@ func timelineStates() (all []state) {
 func TestTimelineGolden(t *testing.T) {
 	for _, s := range timelineStates() {
 		for name, opt := range map[string]text.Options{
-			"timeline-80.txt": {Width: 80}, "timeline-100.txt": {Width: 100}, "timeline-100-color.txt": {Width: 100, Color: true},
-			"timeline-all-100.txt": {Width: 140, All: true},
+			"timeline-80.txt": {Width: 80}, "timeline-100.txt": {Width: 100},
+			"timeline-100-color.txt": {Width: 100, Color: true}, "timeline-all-100.txt": {Width: 140, All: true},
 		} {
 			var b bytes.Buffer
 			if err := text.WriteTimelines(&b, s.document(t), opt); err != nil {
@@ -224,21 +228,20 @@ func TestWaterfall(t *testing.T) {
 
 // TestTimelineWords checks how rows are said.
 func TestTimelineWords(t *testing.T) {
-	reason := func(name string, times float64) report.TimelineReason { return report.TimelineReason{Name: name, Times: times} }
+	type row = report.TimelineRow
 	for _, c := range []struct {
-		row       report.TimelineRow
+		row       row
 		who, what string
 	}{
-		{report.TimelineRow{Role: "shim", Kind: "on CPU", Class: "own code", Processes: 1}, "shim", "on CPU"},
-		{report.TimelineRow{Role: "runc", Kind: "waits for a CPU", Class: "own code", Processes: 2.04}, "runc ×2", "waits for a CPU"},
-		{
-			report.TimelineRow{
-				Role: "runc", Kind: "waits", Class: "control groups", Processes: 1.5,
-				Reasons: []report.TimelineReason{reason("synchronize_rcu", 2), reason("", 9), reason("futex", 1), reason("read", 1.25)},
+		{row{Role: "shim", Kind: "on CPU", Class: "own code", Processes: 1}, "shim", "on CPU"},
+		{row{Role: "runc", Kind: "waits for a CPU", Class: "own code", Processes: 2.04}, "runc ×2", "waits for a CPU"},
+		{row{
+			Role: "runc", Kind: "waits", Class: "control groups", Processes: 1.5,
+			Reasons: []report.TimelineReason{
+				{Name: "synchronize_rcu", Times: 2}, {Name: "", Times: 9}, {Name: "futex", Times: 1}, {Name: "read", Times: 1.26},
 			},
-			"runc ×1.5", "waits: control groups (synchronize_rcu 2×, futex, read 1.3×)",
-		},
-		{report.TimelineRow{Role: "x\x1b[2J", Kind: "unknown", Class: "other", Processes: math.NaN()}, `x\x1b[2J`, "unknown"},
+		}, "runc ×1.5", "waits: control groups (synchronize_rcu 2×, futex, read 1.3×)"},
+		{row{Role: "x\x1b[2J", Kind: "unknown", Class: "other", Processes: math.NaN()}, `x\x1b[2J`, "unknown"},
 	} {
 		if got := []string{c.row.Who(), c.row.What()}; !cmp.Equal(got, []string{c.who, c.what}) {
 			t.Errorf("%q, want %q and %q", got, c.who, c.what)
@@ -263,7 +266,8 @@ func TestTimelineWords(t *testing.T) {
 func TestTimelineWarnings(t *testing.T) {
 	plan := &dockerAndRunc().Header.Plan
 	warned := func(change func(*timeline.Cell)) string {
-		c := analysistest.TracedCell(1, timeline.Cost{Blocks: 6, Ratio: 1.15, Low: 1.1, High: 1.2}, analysistest.Docker(bench.Trial{}))
+		cost := timeline.Cost{Blocks: 6, Ratio: 1.15, Low: 1.1, High: 1.2}
+		c := analysistest.TracedCell(1, cost, analysistest.Docker(bench.Trial{}))
 		change(&c)
 		t := report.NewTimelines(plan, &timeline.Result{Cells: []timeline.Cell{c}}, nil)
 		return strings.Join(t.Cells[0].Warnings, "\n")

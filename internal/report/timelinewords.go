@@ -223,7 +223,9 @@ func differenceTable(d *TimelineDifference, title string) Table {
 		})
 	}
 	if rest := d.RestText(); rest != "" {
-		t.Groups[0].Lines = append(t.Groups[0].Lines, TableRow{Cells: []string{"", rest, Signed(d.Rest, s) + " " + s.Suffix, ""}})
+		t.Groups[0].Lines = append(t.Groups[0].Lines, TableRow{
+			Cells: []string{"", rest, Signed(d.Rest, s) + " " + s.Suffix, ""},
+		})
 	}
 	return t
 }

@@ -96,12 +96,13 @@ func around(v time.Duration) timeline.Mean {
 func Docker(trial bench.Trial) timeline.Timeline {
 	t := Start(trial, dockerLanes(), 6, dockerSteps())
 	t.Tiles[16].Stack = []string{"percpu_down_write", "cgroup_procs_write_start", "cgroup_attach_task"}
-	t.Lanes[1].Beside = []timeline.Tile{
-		{At: 150 * time.Millisecond, Duration: 40 * time.Millisecond, Lane: 1, Thread: 812, Kind: timeline.OnCPU, Class: timeline.Code},
+	beside := func(lane, thread int, at, length time.Duration) {
+		t.Lanes[lane].Beside = append(t.Lanes[lane].Beside, timeline.Tile{
+			At: at, Duration: length, Lane: lane, Thread: thread, Kind: timeline.OnCPU, Class: timeline.Code,
+		})
 	}
-	t.Lanes[9].Beside = []timeline.Tile{
-		{At: 60 * time.Millisecond, Duration: 9 * time.Millisecond, Lane: 9, Thread: 2290, Kind: timeline.OnCPU, Class: timeline.Code},
-	}
+	beside(1, 812, 150*time.Millisecond, 40*time.Millisecond)
+	beside(9, 2290, 60*time.Millisecond, 9*time.Millisecond)
 	return t
 }
 

@@ -8,6 +8,7 @@ package chrometrace
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -141,7 +142,7 @@ func (t *tracer) order(process int) {
 // slice writes a slice and, after it, those that lie in it.
 func (t *tracer) slice(process, thread int, s *slice) {
 	t.add(event{
-		Phase: complete, Process: process, Thread: thread, Name: s.name, Category: s.category,
+		Phase: complete, Process: process, Thread: thread, Name: cmp.Or(s.name, "other"), Category: s.category,
 		At: micros(s.at), Duration: micros(s.end - s.at), Args: s.args,
 	})
 	for i := range s.inner {

@@ -2,6 +2,7 @@ package chrometrace_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -99,13 +100,7 @@ func validate(text []byte) (events []traceEvent, problems []string) {
 
 // nested wants each slice inside of another as a whole, or apart from it.
 func nested(at trackID, all []traceEvent) (problems []string) {
-	sorted := slices.IsSortedFunc(all, func(a, b traceEvent) int {
-		if c := int(math.Copysign(1, *a.TS-*b.TS)); *a.TS != *b.TS {
-			return c
-		}
-		return 0
-	})
-	if !sorted {
+	if !slices.IsSortedFunc(all, func(a, b traceEvent) int { return cmp.Compare(*a.TS, *b.TS) }) {
 		problems = append(problems, fmt.Sprintf("the slices of track %v are not in order of time", at))
 	}
 	const rounding = 1e-6 // µs
@@ -115,8 +110,8 @@ func nested(at trackID, all []traceEvent) (problems []string) {
 			open = open[:len(open)-1]
 		}
 		if n := len(open); n > 0 && *e.TS+e.Dur > *open[n-1].TS+open[n-1].Dur+rounding {
-			problems = append(problems, fmt.Sprintf("track %v: %q at %v for %v ends after %q, in which it begins", at, e.Name, *e.TS,
-				e.Dur, open[n-1].Name))
+			problems = append(problems, fmt.Sprintf("track %v: %q at %v for %v ends after %q, in which it begins",
+				at, e.Name, *e.TS, e.Dur, open[n-1].Name))
 		}
 		open = append(open, e)
 	}
@@ -212,7 +207,9 @@ func TestTrace(t *testing.T) {
 	if arrows != crossings {
 		t.Errorf("%d arrows, want %d", arrows, crossings)
 	}
-	for _, want := range []string{"docker: critical path", "docker: dockerd 800", "docker: dockerd again (exe) 2210", "runc: runc 2310"} {
+	for _, want := range []string{
+		"docker: critical path", "docker: dockerd 800", "docker: dockerd again (exe) 2210", "runc: runc 2310",
+	} {
 		if !names[want] {
 			t.Errorf("no process is called %q: %v", want, names)
 		}
@@ -276,19 +273,22 @@ func (full) Write([]byte) (int, error) { return 0, fmt.Errorf("the disk is full"
 
 // TestValidator checks that the validator finds what a viewer would not take.
 func TestValidator(t *testing.T) {
-	const name = `{"ph":"M","pid":1,"tid":2,"name":"thread_name","args":{"name":"x"}}`
+	const (
+		name  = `{"ph":"M","pid":1,"tid":2,"name":"thread_name","args":{"name":"x"}}`
+		whole = `,{"ph":"X","pid":1,"tid":2,"name":"a","ts":0,"dur":10}`
+		begin = `,{"ph":"s","pid":1,"tid":2,"name":"a","ts":1,"id":1}`
+	)
 	for want, events := range map[string]string{
-		"ends after": name + `,{"ph":"X","pid":1,"tid":2,"name":"a","ts":0,"dur":10},{"ph":"X","pid":1,"tid":2,"name":"b","ts":5,"dur":10}`,
-		"no name":    `{"ph":"X","pid":1,"tid":2,"name":"a","ts":0,"dur":10}`,
-		"not in order": name + `,{"ph":"X","pid":1,"tid":2,"name":"a","ts":9,"dur":1},` +
-			`{"ph":"X","pid":1,"tid":2,"name":"b","ts":5,"dur":1}`,
-		"no end":            name + `,{"ph":"X","pid":1,"tid":2,"name":"a","ts":0,"dur":10},{"ph":"s","pid":1,"tid":2,"name":"a","ts":1,"id":1}`,
-		"no beginning":      name + `,{"ph":"X","pid":1,"tid":2,"name":"a","ts":0,"dur":10},{"ph":"f","bp":"e","pid":1,"tid":2,"name":"a","ts":1,"id":1}`,
-		"has no time":       name + `,{"ph":"X","pid":1,"tid":2,"name":"a","ts":-1,"dur":10}`,
-		"hidden characters": name + `,{"ph":"X","pid":1,"tid":2,"name":"a\u001b","ts":1,"dur":10}`,
-		"where there is no slice": name + `,{"ph":"X","pid":1,"tid":2,"name":"a","ts":0,"dur":10},` +
-			`{"ph":"s","pid":1,"tid":2,"name":"a","ts":1,"id":1},{"ph":"f","bp":"e","pid":1,"tid":2,"name":"a","ts":10,"id":1}`,
-		"has the phase": name + `,{"ph":"B","pid":1,"tid":2,"name":"a","ts":1}`,
+		"ends after":              name + whole + `,{"ph":"X","pid":1,"tid":2,"name":"b","ts":5,"dur":10}`,
+		"no name":                 strings.TrimPrefix(whole, ","),
+		"not in order":            name + `,{"ph":"X","pid":1,"tid":2,"name":"a","ts":12,"dur":1}` + whole,
+		"no end":                  name + whole + begin,
+		"no beginning":            name + whole + `,{"ph":"f","bp":"e","pid":1,"tid":2,"name":"a","ts":1,"id":1}`,
+		"has no time":             name + `,{"ph":"X","pid":1,"tid":2,"name":"a","ts":-1,"dur":10}`,
+		"hidden characters":       name + `,{"ph":"X","pid":1,"tid":2,"name":"a\u001b","ts":1,"dur":10}`,
+		"where there is no slice": name + whole + begin + `,{"ph":"f","bp":"e","pid":1,"tid":2,"name":"a","ts":10,"id":1}`,
+		"at the next slice":       name + whole + begin + `,{"ph":"f","pid":1,"tid":2,"name":"a","ts":9,"id":1}`,
+		"has the phase":           name + `,{"ph":"B","pid":1,"tid":2,"name":"a","ts":1}`,
 	} {
 		_, problems := validate([]byte(`{"displayTimeUnit":"ms","traceEvents":[` + events + `]}`))
 		if len(problems) != 1 || !strings.Contains(problems[0], want) {

@@ -38,7 +38,8 @@ func nest(tiles []timeline.Tile, levels ...grouping) (all []slice) {
 			to++
 		}
 		all = append(all, slice{
-			name: name, category: "group", at: tiles[from].At, end: tiles[to-1].End(), inner: nest(tiles[from:to], levels[1:]...),
+			name: name, category: "group", at: tiles[from].At, end: tiles[to-1].End(),
+			inner: nest(tiles[from:to], levels[1:]...),
 		})
 		from = to
 	}

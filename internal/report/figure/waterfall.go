@@ -76,9 +76,9 @@ func waterfallFinding(cells []*report.TimelineCell) string {
 		}
 		parts = append(parts, s)
 	}
-	return strings.Join(parts, " ") + " Drawn is the trial with the median time, with a bar for each process. The higher " +
-		"the bar, the more it was at work; all bars together are one chain of causes. A thin line is work beside that " +
-		"chain, which is never added to it."
+	return strings.Join(parts, " ") + " Drawn is the trial with the median time, with bars for each process. The " +
+		"higher the bar, the more it was at work; all bars together are one chain of causes. A thin line is work beside " +
+		"that chain, which is never added to it."
 }
 
 // waterfallTable has the differences and the cells of a condition.

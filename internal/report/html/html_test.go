@@ -195,7 +195,8 @@ func foreignTimelines(plan *bench.Plan, s string) *report.Timelines {
 	}
 	tl.Spans[0].Name = s
 	cell := analysistest.TracedCell(1, timeline.Cost{}, tl)
-	return report.NewTimelines(plan, &timeline.Result{Metric: "first_instruction", Title: s, Cells: []timeline.Cell{cell}}, nil)
+	r := &timeline.Result{Metric: "first_instruction", Title: s, Cells: []timeline.Cell{cell}}
+	return report.NewTimelines(plan, r, nil)
 }
 
 // TestTimelineOnPage checks that a page says where the time goes: in its question, with a picture whose texts can be

@@ -41,7 +41,7 @@ func (p *printer) waterfall(w *report.Waterfall) {
 	s := unit.Scale(unit.Seconds, w.Value.Seconds()/10)
 	before := indent + strings.Repeat(" ", p.nameRoom()+timeWidth+2*gap)
 	p.line("")
-	p.wrap(indent, indent, fmt.Sprintf("trial %d, the one with the median: %s", w.Trial, s.Format(w.Value.Seconds())), normal)
+	p.wrap(indent, indent, fmt.Sprintf("trial %d, with the median: %s", w.Trial, s.Format(w.Value.Seconds())), normal)
 	p.line(before + p.paint(timeRuler(w.Value, s, room), dim))
 	if len(w.Spans) > 1 {
 		p.line(before + p.paint(spanLine(w.Spans, room), dim))

@@ -205,8 +205,8 @@ func newSlotCount(length time.Duration, slots int) slotCount {
 // add divides a tile between the slots that it is in. What lies outside of all is left out.
 func (c *slotCount) add(x *timeline.Tile, m Mark) {
 	from, to := max(x.At, 0), min(x.End(), c.length)
-	n := time.Duration(len(c.times))
-	for i := int(float64(from) / float64(c.length) * float64(n)); i < len(c.times) && from < to; i++ {
+	begin := int(float64(from) / float64(c.length) * float64(len(c.times)))
+	for i := begin; i < len(c.times) && from < to; i++ {
 		end := min(c.edge(i+1), to)
 		if i == len(c.times)-1 {
 			end = to

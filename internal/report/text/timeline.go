@@ -22,7 +22,7 @@ func WriteTimelines(w io.Writer, d *report.Document, opt Options) error {
 	for _, t := range d.Timelines.DifferenceTables() {
 		p.rows(&t)
 	}
-	draws := len(d.Timelines.Differences) <= 1
+	draws, drawn := len(d.Timelines.Differences) <= 1, false
 	for i := range d.Timelines.Cells {
 		c := &d.Timelines.Cells[i]
 		if c.Value != nil && (opt.All || draws && len(d.Timelines.Differences) == 0) {
@@ -37,7 +37,12 @@ func WriteTimelines(w io.Writer, d *report.Document, opt Options) error {
 		}
 		if draws && c.Drawn != nil {
 			p.waterfall(report.NewWaterfall(c.Drawn, p.chartRoom(), maxLanes))
+			drawn = true
 		}
+	}
+	if drawn {
+		p.line("")
+		p.wrap(indent, indent, waterfallKey, dim)
 	}
 	p.trailer(d.Trailer)
 	return p.Flush()

@@ -54,7 +54,6 @@ func (p *printer) waterfall(w *report.Waterfall) {
 		p.line(indent + term.Pad(term.Shorten(l.Name, p.nameRoom()), p.nameRoom()+gap, false) +
 			term.Pad(onPath, timeWidth, true) + strings.Repeat(" ", gap) + p.slots(l.Slots))
 	}
-	p.wrap(indent, indent, waterfallKey, dim)
 }
 
 // slots draws a lane. What is on the path stands out by its signs and, where there is colour, in bold.

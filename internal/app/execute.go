@@ -37,6 +37,7 @@ func (a *App) execute(ctx context.Context, dir *runDir, s Session) error {
 	client := s.Planned.client()
 	a.config.Observer.RunBegins(s)
 	s.machine.warmUp = warmUpProcess(ctx, s.Planned.engineSite.Images)
+	s.machine.traceEngines(s.Header.Plan.Cells, engines)
 	failed := false
 	var precision run.Precision
 	if !s.WasPrecise {

@@ -14,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/host"
 	"github.com/tare-bench/tare/internal/kernel/proc"
 	"github.com/tare-bench/tare/internal/kernel/syscalls"
+	"github.com/tare-bench/tare/internal/kernel/trace"
 	"github.com/tare-bench/tare/internal/run"
 )
 
@@ -23,6 +24,7 @@ type machine struct {
 	washout     *host.Washout
 	warmUp      func()            // ends each washout; see warming
 	callCounter *syscalls.Counter // nil where system calls are not counted
+	tracer      *trace.Tracer     // nil where no trial is traced
 }
 
 var _ run.Machine = machine{}
@@ -40,11 +42,14 @@ func openMachine() (machine, error) {
 }
 
 // instruments are what watches each trial, the host's counters nearest to it.
-func (m machine) instruments() []bench.Instrument {
-	if m.callCounter == nil {
-		return []bench.Instrument{m.counters}
+func (m machine) instruments() (all []bench.Instrument) {
+	if m.tracer != nil {
+		all = append(all, m.tracer)
 	}
-	return []bench.Instrument{m.callCounter, m.counters}
+	if m.callCounter != nil {
+		all = append(all, m.callCounter)
+	}
+	return append(all, m.counters)
 }
 
 // Metrics are those of the instruments.
@@ -86,9 +91,11 @@ func warmUpProcess(ctx context.Context, images *image.Library) func() {
 
 func (m machine) DropCaches(ctx context.Context) error { return host.DropCaches(ctx) }
 
-// Close closes the kernel's files, which were only read, and stops counting, which would
+// Close closes the kernel's files, which were only read, and stops counting and tracing, which would
 // otherwise stop when tare ends.
-func (m machine) Close() { _ = errors.Join(m.counters.Close(), m.washout.Close(), m.stopCalls()) }
+func (m machine) Close() {
+	_ = errors.Join(m.counters.Close(), m.washout.Close(), m.stopCalls(), m.stopTracing())
+}
 
 // mountsBelow lists what is mounted at or below a directory.
 func mountsBelow(dir string) ([]string, error) {

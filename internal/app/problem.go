@@ -53,6 +53,7 @@ const (
 	NoIncomplete    Kind = "no-incomplete"    // to be resumed
 	OtherMetrics    Kind = "other-metrics"    // than this version measures on this machine
 	NotCounted      Kind = "not-counted"      // system calls, as the run did before
+	NotTraced       Kind = "not-traced"       // timelines, as the run did before
 	UnderWay        Kind = "under-way"        // so that it cannot be removed or resumed
 	BadName         Kind = "bad-name"         // no run can be called so
 	NameTaken       Kind = "name-taken"       // by the run
@@ -84,7 +85,7 @@ func Kinds() []Kind {
 		NoImage, NoArchive, NoLayout, NoProgram, NoRegistry,
 		NoState, LeftBehind, LeftBehindThere, HostLost, NotAlone, NoPartner,
 		Interrupted, Stopped, NothingMeasured, NothingCompared,
-		Finished, Unfinished, Imported, NoIncomplete, OtherMetrics, NotCounted,
+		Finished, Unfinished, Imported, NoIncomplete, OtherMetrics, NotCounted, NotTraced,
 		UnderWay, BadName, NameTaken, ManyRemarks, BadRemark, NoTimeline,
 		NoRuns, NoRun, ManyRuns, LastUnknown, NoScheme, NoStore, NotAFile, NotAStore,
 		BadRunID, UnknownRun, ForeignFiles, NotAsked,

@@ -88,6 +88,9 @@ func (a *App) resumeRun(ctx context.Context, stored *bench.Run, s *EngineSite) (
 	if err == nil {
 		err = m.resumeCounting(p, stored.Header.Warnings)
 	}
+	if err == nil {
+		err = m.resumeTracing(p)
+	}
 	if err != nil {
 		m.Close()
 		return Session{}, err

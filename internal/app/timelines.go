@@ -105,7 +105,12 @@ func checkTimeline(run *bench.Run, r *timeline.Result) error {
 	}
 	why := errors.New("no trial was traced")
 	if run.Header.Plan.Timeline > 0 {
-		why = errors.New("it ended before a trial was traced, or nothing can be traced here")
+		why = errors.New("it ended before a trial was traced")
+	}
+	for _, w := range run.Header.Warnings {
+		if w.Code == CodeNotTraced {
+			why = errors.New(w.Text)
+		}
 	}
 	id := run.Header.ID
 	return &Problem{Kind: NoTimeline, Err: fmt.Errorf("run %s has no timeline: %w", id, why), Run: id}

@@ -68,7 +68,14 @@ var allowed = map[string][]string{
 		"github.com/vishvananda/netlink", "golang.org/x/sys",
 	},
 	"internal/kernel/netns":    {"golang.org/x/sys"},
-	"internal/kernel/syscalls": {"internal/bench", "github.com/cilium/ebpf", "golang.org/x/sys"},
+	"internal/kernel/bpf":      {"internal/bench", "github.com/cilium/ebpf", "golang.org/x/sys"},
+	"internal/kernel/syscalls": {"internal/bench", "internal/kernel/bpf", "github.com/cilium/ebpf", "golang.org/x/sys"},
+	"internal/kernel/recording": {"internal/bench"},
+	"internal/kernel/trace": {
+		"internal/bench", "internal/kernel/bpf", "internal/kernel/proc", "internal/kernel/recording",
+		"github.com/cilium/ebpf", "golang.org/x/sys",
+	},
+	"internal/analysis/timeline": {"internal/bench", "internal/kernel/recording", "internal/analysis/stat"},
 	"internal/kernel/netdev":   {"internal/bench", "internal/kernel/proc", "internal/kernel/netns", "github.com/vishvananda/netlink"},
 	"internal/image": {
 		"internal/bench", "internal/agent", "internal/image/pack", "github.com/google/go-containerregistry",

@@ -93,7 +93,7 @@ func adviceForRun(p *app.Problem) advice {
 		return advice{true, "'tare list' shows the stored runs"}
 	case app.OtherMetrics:
 		return advice{false, "resume it on the machine and with the version of tare that began it, or start a new run"}
-	case app.NotCounted:
+	case app.NotCounted, app.NotTraced:
 		return advice{false, "resume it as the user who began it"}
 	case app.UnderWay:
 		return advice{false, "wait until it has ended, or interrupt it"}

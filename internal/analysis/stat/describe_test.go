@@ -237,3 +237,19 @@ func BenchmarkMillion(b *testing.B) {
 		}
 	})
 }
+
+// The interval of a mean is that of Student's t: of 1, 2, 3, 4, 5 it is 3 ± 2.776 · √(2.5/5).
+func TestMean(t *testing.T) {
+	mean, i, ok := stat.Mean([]float64{5, 1, 4, 2, 3}, 0.95)
+	if !ok || mean != 3 || math.Abs(i.High-4.963) > 0.001 || math.Abs(i.Low-1.037) > 0.001 {
+		t.Errorf("%v %v, %v", mean, i, ok)
+	}
+	if _, i, ok := stat.Mean([]float64{7, 7, 7}, 0.95); !ok || i.Low != 7 || i.High != 7 {
+		t.Errorf("without spread: %v, %v", i, ok)
+	}
+	for _, x := range [][]float64{nil, {1}, {1, 2}, {1, 2, math.Inf(1)}, {1, 2, math.NaN()}, {-1e300, 1e300, 0}} {
+		if _, i, ok := stat.Mean(x, 0.95); ok || !math.IsNaN(i.Low) {
+			t.Errorf("%v has the interval %v", x, i)
+		}
+	}
+}

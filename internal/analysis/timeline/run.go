@@ -1,19 +1,49 @@
 package timeline
 
 import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/tare-bench/tare/internal/analysis/stat"
 	"github.com/tare-bench/tare/internal/bench"
 )
 
 // Analyze makes the timelines of all traced trials of a run, which must have been read with the traces
 // of its samples. It does not change the run. The result has no Cells if no trial was traced.
 func Analyze(run *bench.Run) *Result {
-	return &Result{}
-}
-
-// Between compares two cells, given as indices in Plan.Cells. It returns false if one of them
-// has no complete timeline in a block in which the other has one.
-func (r *Result) Between(cell, base int) (Difference, bool) {
-	return Difference{}, false
+	r := &Result{}
+	cells := make([]*Cell, len(run.Header.Plan.Cells))
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		c := s.Trial.Cell
+		if !s.Trial.Traced || c < 0 || c >= len(cells) || s.Outcome == bench.Unsupported {
+			continue
+		}
+		if cells[c] == nil {
+			cells[c] = &Cell{Cell: c}
+		}
+		if s.Outcome != bench.OK {
+			cells[c].Failed++
+			continue
+		}
+		t, metric := newTimeline(s)
+		r.Metric = cmp.Or(r.Metric, metric)
+		cells[c].Timelines = append(cells[c].Timelines, t)
+	}
+	at := slices.IndexFunc(run.Header.Metrics, func(m bench.Metric) bool { return m.Name == r.Metric })
+	if at >= 0 {
+		r.Title = run.Header.Metrics[at].Title
+	}
+	for _, c := range cells {
+		if c == nil {
+			continue
+		}
+		c.summarize()
+		c.Cost = costOf(run, c, at)
+		r.Cells = append(r.Cells, *c)
+	}
+	return r
 }
 
 // Of returns the cell with an index in Plan.Cells; nil if it has no traced trials.
@@ -24,4 +54,55 @@ func (r *Result) Of(cell int) *Cell {
 		}
 	}
 	return nil
+}
+
+// summarize computes what the complete timelines of a cell say together.
+func (c *Cell) summarize() {
+	var trials []map[Key]*tally
+	var values []float64
+	var complete []int
+	c.Typical = -1
+	for i := range c.Timelines {
+		t := &c.Timelines[i]
+		c.Lost += t.Lost
+		if t.Incomplete != "" {
+			c.Incomplete = cmp.Or(c.Incomplete, t.Incomplete)
+			continue
+		}
+		complete = append(complete, i)
+		trials = append(trials, t.tallies())
+		values = append(values, float64(t.Value))
+	}
+	if c.Complete = len(complete); c.Complete == 0 {
+		return
+	}
+	slices.SortStableFunc(complete, func(a, b int) int { return cmp.Compare(c.Timelines[a].Value, c.Timelines[b].Value) })
+	c.Typical = complete[(len(complete)-1)/2]
+	c.Value = meanOf(values, confidence)
+	c.Rows = rows(trials, c.Value.Value)
+	for _, r := range c.Rows {
+		if r.Kind == Unknown {
+			c.Unknown += r.Mean.Value
+		}
+	}
+}
+
+// costOf compares the complete timelines of a cell with its timed trials of the same blocks.
+func costOf(run *bench.Run, c *Cell, metric int) Cost {
+	timed := map[int]float64{}
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		if v, ok := s.Value(metric); ok && !s.Trial.Traced && s.Trial.Cell == c.Cell && s.Outcome == bench.OK && v > 0 {
+			timed[s.Trial.Block] = v
+		}
+	}
+	var logs []float64
+	for i := range c.Timelines {
+		t := &c.Timelines[i]
+		if v, ok := timed[t.Trial.Block]; ok && t.Value > 0 {
+			logs = append(logs, math.Log(t.Value.Seconds()/v))
+		}
+	}
+	mean, interval, _ := stat.Mean(logs, confidence) // NaN stays NaN
+	return Cost{Blocks: len(logs), Ratio: math.Exp(mean), Low: math.Exp(interval.Low), High: math.Exp(interval.High)}
 }

@@ -32,7 +32,7 @@ type Class string
 // The classes of a tile.
 const (
 	Code      Class = "own code"   // of the process: OnCPU and Ready, and what no system call explains
-	Program   Class = "program start" // execute, link and map a program, until it runs its own code
+	Program   Class = "program start" // execute a program
 	Processes Class = "processes"  // make, end and wait for processes and threads
 	Messages  Class = "messages"   // pipes, sockets, epoll, futexes: from one thread to another
 	Storage   Class = "storage"    // files, mounts, fsync
@@ -70,12 +70,13 @@ type Tile struct {
 // End is when the tile ends.
 func (t *Tile) End() time.Duration { return t.At + t.Duration }
 
-// A Lane is one process that took part.
+// A Lane is one program that took part: a process from the time when it executes a program until it
+// executes another one or ends, with all that it forks and that has not executed a program itself.
 type Lane struct {
-	Process int    // its ID; 0 = the kernel
-	Name    string // of the program that it ran last within the timeline; foreign text
+	Process int    // the ID of the process that executed it
+	Name    string // of the program; foreign text
 	Role    Role
-	Parent  int           // index in Timeline.Lanes; -1 = none of them
+	Parent  int           // index in Timeline.Lanes: of the program that started it; -1 = none of them
 	Began   time.Duration // on the Timeline's axis, 0 if it was there before
 	Ended   time.Duration // the end of the timeline if it was there after
 	OnPath  time.Duration // the sum of its tiles on the path
@@ -100,8 +101,7 @@ type Timeline struct {
 	// Tiles are the critical path in order of time. They begin at 0, leave no gap and end at Value.
 	// There are none if Incomplete.
 	Tiles []Tile
-	// Lanes are the processes that took part, in the order in which they began. The kernel, if
-	// it is on the path, is the last.
+	// Lanes are the programs that took part, in the order in which they began.
 	Lanes []Lane
 	// Lost is how many events were lost, because the buffer was full.
 	Lost int
@@ -167,7 +167,7 @@ type Cost struct {
 	Low, High float64 // its interval; NaN with fewer than 3 blocks
 }
 
-// High cost, above which a timeline carries a warning.
+// TooCostly is the Cost.Ratio above which a timeline carries a warning.
 const TooCostly = 1.15
 
 // A Result is what the timelines of one run say.

@@ -3,6 +3,8 @@ package syscalls
 import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+
+	"github.com/tare-bench/tare/internal/kernel/bpf"
 )
 
 // maxProcesses is for how many processes counts are kept at the same time, at least. Processes that
@@ -52,26 +54,26 @@ const (
 // because another thread can have made it meanwhile. It adds atomically, because an interrupted
 // program on this CPU can be about to add too.
 func count(counts int) asm.Instructions {
-	return join(
+	return bpf.Join(
 		loadProcess(),
-		lookup(counts), asm.Instructions{asm.JNE.Imm(asm.R0, 0, "add")},
-		insert(counts), lookup(counts),
+		bpf.Lookup(counts, process), asm.Instructions{asm.JNE.Imm(asm.R0, 0, "add")},
+		insert(counts), bpf.Lookup(counts, process),
 		asm.Instructions{
 			asm.JEq.Imm(asm.R0, 0, "end"),
 			asm.Mov.Imm(asm.R1, 1).WithSymbol("add"),
 			asm.StoreXAdd(asm.R0, asm.R1, asm.DWord),
 		},
-		end(),
+		bpf.End(),
 	)
 }
 
 // deleteProcess drops the current process, unless only one of several threads ends.
 func deleteProcess(counts int) asm.Instructions {
-	return join(
+	return bpf.Join(
 		loadProcess(),
 		asm.Instructions{asm.JNE.Reg(asm.R6, asm.R7, "end")},
-		onMap(counts), asm.Instructions{asm.FnMapDeleteElem.Call()},
-		end(),
+		bpf.OnMap(counts, process), asm.Instructions{asm.FnMapDeleteElem.Call()},
+		bpf.End(),
 	)
 }
 
@@ -87,37 +89,10 @@ func loadProcess() asm.Instructions {
 	}
 }
 
-// onMap sets the map and the key as the arguments of a function.
-func onMap(counts int) asm.Instructions {
-	return asm.Instructions{
-		asm.LoadMapPtr(asm.R1, counts),
-		asm.Mov.Reg(asm.R2, asm.RFP),
-		asm.Add.Imm(asm.R2, process),
-	}
-}
-
-func lookup(counts int) asm.Instructions {
-	return append(onMap(counts), asm.FnMapLookupElem.Call())
-}
-
+// insert begins to count the current process, unless another thread has.
 func insert(counts int) asm.Instructions {
-	return append(onMap(counts),
-		asm.Mov.Imm(asm.R3, 0),
-		asm.StoreMem(asm.RFP, zero, asm.R3, asm.DWord),
-		asm.Mov.Reg(asm.R3, asm.RFP),
-		asm.Add.Imm(asm.R3, zero),
-		asm.Mov.Imm(asm.R4, int32(ebpf.UpdateNoExist)),
-		asm.FnMapUpdateElem.Call(),
+	return bpf.Join(
+		asm.Instructions{asm.Mov.Imm(asm.R3, 0), asm.StoreMem(asm.RFP, zero, asm.R3, asm.DWord)},
+		bpf.Update(counts, process, zero, int32(ebpf.UpdateNoExist)),
 	)
-}
-
-func end() asm.Instructions {
-	return asm.Instructions{asm.Mov.Imm(asm.R0, 0).WithSymbol("end"), asm.Return()}
-}
-
-func join(parts ...asm.Instructions) (all asm.Instructions) {
-	for _, p := range parts {
-		all = append(all, p...)
-	}
-	return all
 }

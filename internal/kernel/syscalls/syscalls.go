@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -18,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/bpf"
 )
 
 var (
@@ -35,17 +34,20 @@ type Counter struct {
 // Open begins to count. If this is not allowed or not possible here, the error wraps
 // bench.ErrUnsupported and says why and what to do.
 func Open() (*Counter, error) {
-	if err := inFirstNamespace(); err != nil {
+	if err := bpf.InFirstNamespace(); err != nil {
 		return nil, err
 	}
 	c := &Counter{}
 	before := callTime()
 	if err := c.attach(); err != nil {
-		return nil, errors.Join(kernelError(err), c.Close())
+		return nil, errors.Join(bpf.Refusal(err, "counting system calls", needs), c.Close())
 	}
 	c.cost = max(0, callTime()-before)
 	return c, nil
 }
+
+// needs is the kernel that Open needs.
+const needs = "Linux 4.17 or newer with CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS"
 
 // Cost is how much longer a system call of this machine takes with the Counter. It was measured
 // when the Counter was opened, on an idle CPU; more is possible.
@@ -88,7 +90,7 @@ func (c *Counter) Close() error {
 
 // attach loads the programs and attaches them to their tracepoints.
 func (c *Counter) attach() (err error) {
-	defer unlimitMemlock()()
+	defer bpf.UnlimitMemlock()()
 	if c.counts, err = newCounts(); err != nil {
 		return err
 	}
@@ -115,45 +117,6 @@ func (c *Counter) run(h program) error {
 	}
 	c.close = append(c.close, attached.Close)
 	return nil
-}
-
-// unlimitMemlock lifts the limit of locked memory until restore is called, because before Linux 5.11
-// maps counted as locked memory. The limit must be restored because processes that tare starts
-// inherit it.
-func unlimitMemlock() (restore func()) {
-	var before unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &before); err != nil {
-		return func() {}
-	}
-	set := func(l unix.Rlimit) { _ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &l) } // newer kernels need no change
-	set(unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
-	return func() { set(before) }
-}
-
-// inFirstNamespace refuses to count in a PID namespace of its own, where processes have other
-// numbers than the kernel's program sees. The number of the first namespace is part of the kernel's
-// ABI.
-func inFirstNamespace() error {
-	const first = "pid:[4026531836]"
-	if ns, err := os.Readlink("/proc/self/ns/pid"); err != nil || ns != first {
-		return fmt.Errorf("%w: tare runs in a PID namespace of its own, in which processes have other numbers: run it "+
-			"on the host itself", bench.ErrUnsupported)
-	}
-	return nil
-}
-
-// kernelError explains an error of the kernel.
-func kernelError(err error) error {
-	switch lock, _ := os.ReadFile("/sys/kernel/security/lockdown"); {
-	case strings.Contains(string(lock), "[confidentiality]"):
-		return fmt.Errorf("%w: this kernel is locked down (confidentiality) and refuses programs that observe "+
-			"processes: boot without lockdown=confidentiality: %w", bench.ErrUnsupported, err)
-	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return fmt.Errorf("%w: counting system calls needs root, or CAP_BPF and CAP_PERFMON", bench.ErrUnsupported)
-	default:
-		return fmt.Errorf("%w: counting system calls needs Linux 4.17 or newer with CONFIG_BPF_SYSCALL and "+
-			"CONFIG_BPF_EVENTS: %w", bench.ErrUnsupported, err)
-	}
 }
 
 // callTime is the duration of the cheapest system call: the smallest of many means, because any

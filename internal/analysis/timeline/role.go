@@ -1,0 +1,107 @@
+package timeline
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/kernel/recording"
+)
+
+// Roles that the analysis itself gives.
+const (
+	roleTare    Role = "tare"
+	roleProgram Role = "program" // of the container
+	roleHook    Role = "hook"    // of the container, called by its runtime
+)
+
+// runtimes are the programs that make one container from a bundle. They execute themselves again as the
+// container's first process.
+var runtimes = []string{"runc", "crun", "youki", "runsc", "kata-runtime", "runj"}
+
+// roles are those of programs whose role is not their name.
+var roles = []struct {
+	role  Role
+	names []string // with a * at the end: what begins so
+}{
+	{"shim", []string{"containerd-shim*"}},
+	{"iptables", []string{"iptables*", "ip6tables*", "xtables-*", "ebtables*", "arptables*"}},
+	{"nft", []string{"nft"}},
+	{"systemd", []string{"systemd*"}},
+	{"CNI plugin", []string{
+		"bridge", "host-local", "loopback", "portmap", "firewall", "tuning", "bandwidth", "macvlan", "ipvlan", "ptp", "dhcp",
+		"static", "vlan", "host-device", "sbr", "vrf", "dnsname", "calico*", "flannel", "cilium-cni",
+	}},
+}
+
+// roleOfProgram is the role of a program by its name and its file; the name itself if no rule knows it.
+func roleOfProgram(name, file string) Role {
+	for _, r := range roles {
+		if !slices.ContainsFunc(r.names, func(n string) bool { return fitsName(n, name) }) {
+			continue
+		}
+		if r.role == "CNI plugin" {
+			if !strings.Contains(file, "cni") { // names like bridge can mean anything
+				continue
+			}
+			return "CNI plugin " + Role(name)
+		}
+		return r.role
+	}
+	return Role(name)
+}
+
+func fitsName(pattern, name string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(name, prefix)
+	}
+	return pattern == name
+}
+
+// executed is the name and the role of a program that a process of a lane executes.
+func (h *history) executed(e *recording.Event, before *lane) (name string, role Role) {
+	forked := before.Process != e.Process
+	of, again := h.again(e, before)
+	switch {
+	case again && slices.Contains(runtimes, of.Name) && (forked || of.Role == initOf(of.Name)):
+		return of.Name, initOf(of.Name)
+	case again && slices.Contains(runtimes, of.Name):
+		return of.Name, of.Role
+	case again:
+		return of.Name, Role(strings.TrimSuffix(string(of.Role), suffixAgain)) + suffixAgain
+	}
+	name = path.Base(e.Text)
+	role = roleOfProgram(name, e.Text)
+	if forked && role == Role(name) && !slices.Contains(runtimes, name) && isRuntime(before.Role) {
+		role = roleHook
+	}
+	return name, role
+}
+
+// suffixAgain ends the role of a program that another process executes once more by itself.
+const suffixAgain = ", again"
+
+func initOf(runtime string) Role { return Role(runtime) + " init" }
+
+func isRuntime(r Role) bool {
+	return slices.Contains(runtimes, strings.TrimSuffix(string(r), " init"))
+}
+
+// again finds the lane whose program is executed again, by a name such as /proc/self/exe.
+func (h *history) again(e *recording.Event, before *lane) (*lane, bool) {
+	rest, ok := strings.CutPrefix(e.Text, "/proc/")
+	if !ok {
+		return before, strings.HasPrefix(e.Text, "/dev/fd/") || strings.HasPrefix(e.Text, "memfd:")
+	}
+	who, what, _ := strings.Cut(rest, "/")
+	if what != "exe" && !strings.HasPrefix(what, "fd/") {
+		return nil, false
+	}
+	if pid, err := strconv.Atoi(who); err == nil {
+		if of := h.lastLane(pid); of != nil {
+			return of, true
+		}
+	}
+	return before, true
+}

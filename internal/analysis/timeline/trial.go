@@ -1,0 +1,261 @@
+package timeline
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/recording"
+)
+
+// leastBeside is the shortest work beside the path that a lane shows.
+const leastBeside = 50 * time.Microsecond
+
+// A stage is a Span as the trial reported it.
+type stage struct {
+	Span
+	thread int // of tare, in which it ended; 0 = it ended in the container
+}
+
+// end is when the stage ended, since the sample began.
+func (s *stage) end() time.Duration { return s.Began + s.Duration }
+
+// newTimeline makes the timeline of a traced trial that succeeded, and returns the metric that it is of.
+func newTimeline(s *bench.Sample) (t Timeline, metric string) {
+	t = Timeline{Trial: s.Trial}
+	stages, metric, err := stagesOf(s.Trace)
+	if err != nil {
+		t.Incomplete = err.Error()
+		return t, metric
+	}
+	for i := range stages {
+		stages[i].At = t.Value
+		t.Value += stages[i].Duration
+		t.Spans = append(t.Spans, stages[i].Span)
+	}
+	r, err := recording.Decode(s.Trace)
+	switch {
+	case err != nil:
+		t.Incomplete = err.Error()
+		return t, metric
+	case r.Failed != "":
+		t.Incomplete = r.Failed
+		return t, metric
+	case r.Lost > 0:
+		t.Lost, t.Incomplete = r.Lost, fmt.Sprintf("%d events were lost, because the buffer was full", r.Lost)
+		return t, metric
+	}
+	h := newHistory(r)
+	if why := t.follow(h, stages, slices.Contains(s.Notes, bench.NoteHostClock)); why != "" {
+		t.Incomplete = why
+		return t, metric
+	}
+	t.keepLanes(h, stages)
+	return t, metric
+}
+
+// stagesOf reads the stages of a trace, and the metric that they make.
+func stagesOf(t *bench.Trace) (all []stage, metric string, err error) {
+	if t == nil {
+		return nil, "", recording.ErrNone
+	}
+	for _, e := range t.Events {
+		if e.Name != bench.StageEvent || metric != "" && e.Source != metric {
+			continue
+		}
+		one := stage{Span: Span{Began: e.At}}
+		metric = e.Source
+		for _, a := range e.Attributes {
+			n, _ := strconv.ParseInt(a.Value, 10, 64) // 0 is refused, or unknown
+			switch a.Key {
+			case bench.StageName:
+				one.Name = a.Value
+			case bench.StageLength:
+				one.Duration = time.Duration(n)
+			case bench.StageThread:
+				one.thread = int(n)
+			}
+		}
+		const longest = 24 * time.Hour
+		if n := len(all); one.Duration <= 0 || max(one.Duration, one.Began) > longest || n > 0 && one.Began < all[n-1].end() {
+			return nil, metric, fmt.Errorf("its stage %.40q is not after those before it", one.Name)
+		}
+		all = append(all, one)
+	}
+	if len(all) == 0 {
+		return nil, "", fmt.Errorf("it reports no stages")
+	}
+	return all, metric, nil
+}
+
+// follow fills in the path, or says why it cannot. Tiles then have the lanes of the history.
+func (t *Timeline) follow(h *history, stages []stage, hostClock bool) (why string) {
+	for i := range stages {
+		s := &stages[i]
+		var end *thread
+		switch {
+		case s.thread != 0:
+			end = h.threads[s.thread]
+		case hostClock:
+			end = h.tareAt(s.end())
+		default:
+			end = h.programAt(s.end())
+		}
+		if end == nil || !end.isOn(s.end()) {
+			return fmt.Sprintf("no recorded thread ran when %s ended", s.Name)
+		}
+		for _, tile := range h.path(end, s.Began, s.end()) {
+			tile.At += s.At - s.Began
+			t.Tiles = append(t.Tiles, tile)
+		}
+	}
+	return ""
+}
+
+// programAt finds the thread that executed a program last, of those that ran at a time, and calls its lane the
+// program. It is nil if there is none.
+func (h *history) programAt(at time.Duration) *thread {
+	var found *thread
+	lane, latest := -1, h.start
+	for _, t := range h.inOrder() {
+		since, l := h.laneBefore(t.process, at)
+		if t.isOn(at) && since > latest && h.lanes[l].Process == t.process {
+			found, lane, latest = t, l, since
+		}
+	}
+	if found != nil {
+		h.lanes[lane].Role = roleProgram
+	}
+	return found
+}
+
+// tareAt finds the thread of tare that came onto a CPU last, of those that ran at a time; nil if there is none.
+func (h *history) tareAt(at time.Duration) *thread {
+	var found *thread
+	latest := h.start - 1
+	for _, t := range h.inOrder() {
+		_, l := h.laneBefore(t.process, at)
+		if r, ok := t.runBefore(at); ok && at <= r.to && h.lanes[l].tare && h.lanes[l].Process == t.process && r.from > latest {
+			found, latest = t, r.from
+		}
+	}
+	return found
+}
+
+// inOrder returns the threads by ID, each once.
+func (h *history) inOrder() []*thread {
+	var all []*thread
+	for id, t := range h.threads {
+		if id == t.id { // else it has become its process's first thread
+			all = append(all, t)
+		}
+	}
+	slices.SortFunc(all, func(a, b *thread) int { return cmp.Compare(a.id, b.id) })
+	return all
+}
+
+// keepLanes adds the lanes that took part, and has the tiles refer to them.
+func (t *Timeline) keepLanes(h *history, stages []stage) {
+	beside := h.beside(t.Tiles, stages)
+	onPath := make([]time.Duration, len(h.lanes))
+	for i := range t.Tiles {
+		onPath[t.Tiles[i].Lane] += t.Tiles[i].Duration
+	}
+	var order []int
+	for i := range h.lanes {
+		if onPath[i] > 0 || len(beside[i]) > 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(h.lanes[a].began, h.lanes[b].began) })
+	to := map[int]int{}
+	for n, i := range order {
+		to[i] = n
+	}
+	for _, i := range order {
+		l := h.lanes[i].Lane
+		l.Began, l.Ended = axis(stages, h.lanes[i].began), axis(stages, h.lanes[i].ended)
+		l.OnPath, l.Beside = onPath[i], beside[i]
+		l.Parent = h.ancestor(i, to)
+		for j := range l.Beside {
+			l.Beside[j].Lane = to[i]
+		}
+		t.Lanes = append(t.Lanes, l)
+	}
+	for i := range t.Tiles {
+		t.Tiles[i].Lane = to[t.Tiles[i].Lane]
+	}
+}
+
+// ancestor is the new index of the nearest ancestor of a lane that has one; -1 if none has.
+func (h *history) ancestor(lane int, to map[int]int) int {
+	for range h.lanes { // a file can hold processes that are each other's parents
+		if lane = h.lanes[lane].Parent; lane < 0 {
+			break
+		}
+		if n, ok := to[lane]; ok {
+			return n
+		}
+	}
+	return -1
+}
+
+// beside is, by lane, what threads did on a CPU that is not on the path.
+func (h *history) beside(path []Tile, stages []stage) [][]Tile {
+	all := make([][]Tile, len(h.lanes))
+	taken := map[int][]Tile{} // by thread, in order of time
+	for _, t := range path {
+		if t.Kind == OnCPU || t.Kind == InCall {
+			taken[t.Thread] = append(taken[t.Thread], t)
+		}
+	}
+	for _, t := range h.inOrder() {
+		for _, r := range t.runs {
+			for i := range stages {
+				from, to := max(r.from, stages[i].Began), min(r.to, stages[i].end())
+				if from >= to {
+					continue
+				}
+				_, lane := h.laneBefore(t.process, to)
+				shift := stages[i].At - stages[i].Began
+				all[lane] = appendBeside(all[lane], t.id, from+shift, to+shift, taken[t.id])
+			}
+		}
+	}
+	for i := range all {
+		slices.SortStableFunc(all[i], func(a, b Tile) int { return cmp.Compare(a.At, b.At) })
+	}
+	return all
+}
+
+// appendBeside adds what lies between two times and is not taken.
+func appendBeside(all []Tile, thread int, from, to time.Duration, taken []Tile) []Tile {
+	add := func(from, to time.Duration) {
+		if to-from >= leastBeside {
+			all = append(all, Tile{At: from, Duration: to - from, Thread: thread, Kind: OnCPU, Class: Code})
+		}
+	}
+	i, _ := slices.BinarySearchFunc(taken, from, func(t Tile, at time.Duration) int { return cmp.Compare(t.End(), at) })
+	for ; i < len(taken) && taken[i].At < to; i++ {
+		add(from, taken[i].At)
+		from = max(from, taken[i].End())
+	}
+	add(from, to)
+	return all
+}
+
+// axis is a time since the sample began on the axis of a timeline. A time outside of all stages is where the
+// stage before it ends.
+func axis(stages []stage, at time.Duration) time.Duration {
+	on := time.Duration(0)
+	for i := range stages {
+		if at < stages[i].Began {
+			break
+		}
+		on = stages[i].At + min(at-stages[i].Began, stages[i].Duration)
+	}
+	return on
+}

@@ -1,0 +1,348 @@
+package timeline
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tare-bench/tare/internal/kernel/recording"
+)
+
+const us = time.Microsecond
+
+// The threads of the hand-made recordings. Each is the first of a process of its own, except where told.
+const (
+	tare   = 10
+	daemon = 20
+	worker = 21 // of daemon
+	child  = 30
+)
+
+// A tape is a recording that is made by hand. Times are in µs.
+type tape struct{ recording.Recording }
+
+func newTape() *tape {
+	return &tape{recording.Recording{
+		Processes: []recording.Process{
+			{ID: tare, Parent: 1, Name: "tare", Tare: true}, {ID: daemon, Parent: 1, Name: "dockerd"},
+		},
+		Stacks: [][]string{
+			{"__schedule", "schedule", "pipe_read", "vfs_read"},                      // 0
+			{"try_to_wake_up", "hrtimer_wakeup", "hrtimer_interrupt", "sysvec_apic"}, // 1
+			{"__schedule", "schedule", "percpu_down_write", "cgroup_procs_write_start"}, // 2
+			{"try_to_wake_up", "rcu_gp_cleanup"},                                     // 3
+			{"try_to_wake_up", "virtblk_done", "handle_irq_event", "asm_common_interrupt"}, // 4
+			{"__schedule", "schedule", "jbd2_log_wait_commit", "ext4_sync_file"},     // 5
+		},
+	}}
+}
+
+func processOf(thread int) int {
+	if thread == worker {
+		return daemon
+	}
+	return thread
+}
+
+func (t *tape) add(at int, k recording.Kind, thread, other int) *recording.Event {
+	t.Events = append(t.Events, recording.Event{
+		At: time.Duration(at) * us, Kind: k, Thread: thread, Process: processOf(thread),
+		Other: other, OtherProcess: processOf(other), Stack: -1,
+	})
+	return &t.Events[len(t.Events)-1]
+}
+
+func (t *tape) on(at, thread int)          { t.add(at, recording.Switch, 0, thread) }
+func (t *tape) preempted(at, thread int)   { t.add(at, recording.Switch, thread, 0).Preempted = true }
+func (t *tape) blocks(at, thread, stack int) { t.add(at, recording.Switch, thread, 0).Stack = stack }
+func (t *tape) fork(at, thread, other int) { t.add(at, recording.Fork, thread, other) }
+func (t *tape) exec(at, thread int, file string) {
+	t.add(at, recording.Exec, thread, thread).Text = file
+}
+
+func (t *tape) wakes(at, by, thread, stack int, name string) {
+	e := t.add(at, recording.Wake, by, thread)
+	e.Stack, e.Text = stack, name
+}
+
+func (t *tape) call(from, to, thread int, name string) {
+	e := t.add(to, recording.Call, thread, 0)
+	e.Began, e.Text = time.Duration(from)*us, name
+}
+
+// told is a path in words, a line for each tile: from, to, thread, kind, class, reason.
+func told(h *history, tiles []Tile) string {
+	var b strings.Builder
+	for _, t := range tiles {
+		fmt.Fprintf(&b, "%d–%d %s: %s, %s", t.At/us, t.End()/us, h.lanes[t.Lane].Role, t.Kind, t.Class)
+		if t.Reason != "" {
+			fmt.Fprintf(&b, ": %s", t.Reason)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func TestPath(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		from, to int
+		end      int // the thread
+		tape     func(t *tape)
+		want     string
+	}{
+		{"runs all the time", 5, 50, tare, func(t *tape) { t.call(20, 30, tare, "openat") }, `
+5–20 tare: on CPU, own code
+20–30 tare: on CPU in the kernel, storage: openat
+30–50 tare: on CPU, own code
+`},
+		{"is preempted", 0, 30, tare, func(t *tape) { t.preempted(10, tare); t.on(25, tare) }, `
+0–10 tare: on CPU, own code
+10–25 tare: waits for a CPU, own code
+25–30 tare: on CPU, own code
+`},
+		{"yields, so that nobody wakes it", 0, 30, tare, func(t *tape) { t.blocks(10, tare, -1); t.on(25, tare) }, `
+0–10 tare: on CPU, own code
+10–25 tare: waits for a CPU, own code
+25–30 tare: on CPU, own code
+`},
+		{"is woken by a recorded thread that was blocked itself, until it was woken", 0, 100, tare, func(t *tape) {
+			t.wakes(8, tare, daemon, -1, "tare")
+			t.blocks(10, tare, 0)
+			t.on(12, daemon)
+			t.wakes(90, daemon, tare, -1, "dockerd")
+			t.on(94, tare)
+		}, `
+0–10 tare: on CPU, own code
+10–12 dockerd: waits for a CPU, own code
+12–90 dockerd: on CPU, own code
+90–94 tare: waits for a CPU, own code
+94–100 tare: on CPU, own code
+`},
+		{"the waker slept, too, longer than the thread: that time is the thread's", 0, 100, tare, func(t *tape) {
+			t.blocks(2, daemon, 0)
+			t.blocks(10, tare, 0)
+			t.wakes(60, 0, daemon, 1, "swapper/0")
+			t.on(61, daemon)
+			t.wakes(90, daemon, tare, -1, "dockerd")
+			t.on(90, tare)
+		}, `
+0–10 tare: on CPU, own code
+10–60 dockerd: waits, timers: pipe_read
+60–61 dockerd: waits for a CPU, own code
+61–90 dockerd: on CPU, own code
+90–100 tare: on CPU, own code
+`},
+		{"makes a process and waits for it", 0, 100, tare, func(t *tape) {
+			t.fork(10, tare, child)
+			t.blocks(20, tare, 0)
+			t.on(30, child)
+			t.exec(40, child, "/usr/bin/runc")
+			t.wakes(90, child, tare, -1, "runc")
+			t.on(91, tare)
+		}, `
+0–20 tare: on CPU, own code
+20–30 tare: waits for a CPU, own code
+30–40 tare: on CPU, own code
+40–90 runc: on CPU, own code
+90–91 tare: waits for a CPU, own code
+91–100 tare: on CPU, own code
+`},
+		{"ends in the new process", 0, 100, child, func(t *tape) {
+			t.fork(10, tare, child)
+			t.on(30, child)
+			t.exec(40, child, "/usr/bin/runc")
+			t.call(38, 45, child, "execve")
+			t.exec(80, child, "/tare-agent")
+		}, `
+0–10 tare: on CPU, own code
+10–30 tare: waits for a CPU, own code
+30–38 tare: on CPU, own code
+38–40 tare: on CPU in the kernel, program start: execve
+40–45 runc: on CPU in the kernel, program start: execve
+45–80 runc: on CPU, own code
+80–100 tare-agent: on CPU, own code
+`},
+		{"is woken by a kernel thread", 0, 100, daemon, func(t *tape) {
+			t.blocks(10, daemon, 2)
+			t.wakes(80, 15, daemon, 3, "rcu_preempt")
+			t.on(82, daemon)
+			t.call(5, 90, daemon, "write")
+		}, `
+0–5 dockerd: on CPU, own code
+5–10 dockerd: on CPU in the kernel, other: write
+10–80 dockerd: waits, control groups: percpu_down_write, woken by rcu_preempt
+80–82 dockerd: waits for a CPU, own code
+82–90 dockerd: on CPU in the kernel, other: write
+90–100 dockerd: on CPU, own code
+`},
+		{"is woken by an interrupt in the name of a recorded thread", 0, 100, daemon, func(t *tape) {
+			t.blocks(10, daemon, 5)
+			t.wakes(80, tare, daemon, 4, "tare")
+			t.on(82, daemon)
+		}, `
+0–10 dockerd: on CPU, own code
+10–80 dockerd: waits, storage: jbd2_log_wait_commit
+80–82 dockerd: waits for a CPU, own code
+82–100 dockerd: on CPU, own code
+`},
+		{"was blocked before the recording began", 0, 100, tare, func(t *tape) {
+			t.on(1, worker)
+			t.wakes(80, worker, tare, -1, "dockerd")
+			t.on(80, tare)
+		}, `
+0–1 dockerd: unknown, other
+1–80 dockerd: on CPU, own code
+80–100 tare: on CPU, own code
+`},
+		{"nothing tells why it runs", 0, 100, tare, func(t *tape) { t.on(80, tare) }, `
+0–80 tare: unknown, other
+80–100 tare: on CPU, own code
+`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			tape := newTape()
+			test.tape(tape)
+			tape.on(200, 99) // the recording goes on
+			tape.Events[len(tape.Events)-1].OtherProcess = daemon
+			h := newHistory(&tape.Recording)
+			end := h.threads[test.end]
+			if end == nil { // no event says what it did: it has run all the time
+				t.Fatal("the thread is not in the history")
+			}
+			tiles := h.path(end, time.Duration(test.from)*us, time.Duration(test.to)*us)
+			if d := cmp.Diff(strings.TrimPrefix(test.want, "\n"), told(h, tiles)); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// A thread that is not the first of its process becomes it when it executes a program: what it did before is
+// still its own.
+func TestExecByAnotherThread(t *testing.T) {
+	tape := newTape()
+	tape.on(5, worker)
+	tape.blocks(20, daemon, 0)
+	e := tape.add(40, recording.Exec, daemon, worker)
+	e.Text = "/usr/bin/other"
+	tape.preempted(60, daemon)
+	h := newHistory(&tape.Recording)
+	got := told(h, h.path(h.threads[daemon], 10*us, 50*us))
+	want := "10–40 dockerd: on CPU, own code\n40–50 other: on CPU, own code\n"
+	if got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// A move between control groups in a write tells what the write was.
+func TestGroupMove(t *testing.T) {
+	tape := newTape()
+	tape.call(5, 9, tare, "write")
+	tape.add(15, recording.Group, tare, 0)
+	tape.call(10, 20, tare, "write")
+	h := newHistory(&tape.Recording)
+	got := told(h, h.path(h.threads[tare], 0, 20*us))
+	want := "0–5 tare: on CPU, own code\n5–9 tare: on CPU in the kernel, other: write\n9–10 tare: on CPU, own code\n" +
+		"10–20 tare: on CPU in the kernel, control groups: write\n"
+	if got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// Whatever the events are, also such as no kernel writes, the path has no gap and no overlap, and ends.
+func TestTilesCoverEverything(t *testing.T) {
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		tape := newTape()
+		threads := []int{tare, daemon, worker, child, 0, 99}
+		at := 0
+		for range r.IntN(200) {
+			at += r.IntN(3)
+			one, other := threads[r.IntN(len(threads))], threads[r.IntN(len(threads))]
+			e := tape.add(at, recording.Kind(1+r.IntN(7)), one, other)
+			e.Preempted, e.Stack = r.IntN(3) == 0, r.IntN(len(tape.Stacks)+1)-1
+			if e.Kind == recording.Call {
+				e.Began, e.Text = e.At-time.Duration(r.IntN(30))*us, []string{"read", "mount", "clone"}[r.IntN(3)]
+			}
+		}
+		h := newHistory(&tape.Recording)
+		from, to := time.Duration(r.IntN(at+1))*us, time.Duration(at+10)*us
+		for _, end := range h.inOrder() {
+			now := from
+			for i, tile := range h.path(end, from, to) {
+				if tile.At != now || tile.Duration <= 0 || tile.Lane < 0 || tile.Lane >= len(h.lanes) {
+					t.Fatalf("seed %d: tile %d is %+v, and the one before it ends at %v", seed, i, tile, now)
+				}
+				now = tile.End()
+			}
+			if now != to {
+				t.Fatalf("seed %d: the path ends at %v, not at %v", seed, now, to)
+			}
+		}
+	}
+}
+
+func TestRoles(t *testing.T) {
+	tape := newTape()
+	next := 100
+	// start makes a process of another one, which executes a program.
+	start := func(by int, file string) int {
+		next++
+		tape.fork(next, by, next)
+		tape.exec(next, next, file)
+		return next
+	}
+	want := map[int]Role{tare: "tare", daemon: "dockerd"}
+	shim := start(daemon, "/usr/bin/containerd-shim-runc-v2")
+	want[shim] = "shim"
+	runc := start(shim, "/usr/bin/runc")
+	want[runc] = "runc"
+	first := start(runc, "/proc/self/exe")
+	want[first] = "runc init"
+	tape.exec(next, first, "/proc/self/fd/7")
+	want[start(runc, fmt.Sprintf("/proc/%d/exe", daemon))] = "dockerd, again"
+	want[start(runc, "/opt/hooks/prestart")] = "hook"
+	want[start(runc, "/usr/sbin/iptables-legacy")] = "iptables"
+	want[start(daemon, "/usr/lib/cni/bridge")] = "CNI plugin bridge"
+	want[start(daemon, "/usr/bin/bridge")] = "bridge"
+	want[start(start(daemon, "/proc/self/exe"), "/proc/self/exe")] = "dockerd, again"
+	want[start(daemon, "/usr/bin/crun")] = "crun"
+	h := newHistory(&tape.Recording)
+	for process, role := range want {
+		if got := h.lastLane(process).Role; got != role {
+			t.Errorf("%q: role %q, want %q", h.lastLane(process).Name, got, role)
+		}
+	}
+	if name := h.lastLane(first).Name; name != "runc" {
+		t.Errorf("the container's first process is called %q", name)
+	}
+}
+
+func TestClasses(t *testing.T) {
+	for class, stack := range map[Class]string{
+		Groups:    "percpu_down_write cgroup_procs_write_start vfs_write",
+		Network:   "synchronize_rcu_expedited cleanup_net rtnl_lock",
+		Names:     "synchronize_rcu namespace_unlock copy_mnt_ns create_new_namespaces",
+		Storage:   "synchronize_rcu_expedited namespace_unlock path_umount",
+		Messages:  "unix_stream_read_generic sock_recvmsg",
+		Processes: "do_wait kernel_wait4",
+		Timers:    "do_nanosleep hrtimer_nanosleep",
+		Other:     "some_driver_wait vfs_ioctl",
+	} {
+		if got := classOfStack(strings.Fields(stack)); got != class {
+			t.Errorf("%s: %s, want %s", stack, got, class)
+		}
+	}
+	for name, class := range map[string]Class{
+		"execve": Program, "mount": Storage, "setns": Names, "seccomp": Security, "write": Other, "system call 999": Other,
+	} {
+		if got := classOfCall(name); got != class {
+			t.Errorf("%s: %s, want %s", name, got, class)
+		}
+	}
+}

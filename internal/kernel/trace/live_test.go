@@ -1,0 +1,342 @@
+package trace_test
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/recording"
+	"github.com/tare-bench/tare/internal/kernel/trace"
+)
+
+// open opens a tracer, or ends the test where this is not allowed and nobody said it is.
+func open(t *testing.T, o trace.Options) *trace.Tracer {
+	t.Helper()
+	tracer, err := trace.Open(o)
+	if err != nil {
+		if os.Geteuid() != 0 && errors.Is(err, bench.ErrUnsupported) {
+			t.Skip(err)
+		}
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tracer.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return tracer
+}
+
+// now is CLOCK_MONOTONIC.
+func now(t *testing.T) time.Duration {
+	t.Helper()
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(ts.Nano())
+}
+
+// record is what a tracer records of a function, as a sample would keep it, and how long the function took.
+func record(t *testing.T, tracer *trace.Tracer, f func()) (*recording.Recording, time.Duration) {
+	t.Helper()
+	began := now(t)
+	tracer.Begin(bench.Trial{Traced: true}, began)
+	f()
+	took := now(t) - began
+	tracer.End(nil)
+	kept := &bench.Trace{Events: slices.Collect(tracer.Trace())}
+	r, err := recording.Decode(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Failed != "" {
+		t.Fatal(r.Failed)
+	}
+	return r, took
+}
+
+func run(t *testing.T, argv ...string) {
+	t.Helper()
+	if text, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
+		t.Errorf("%q: %v\n%s", argv, err, text)
+	}
+}
+
+// A program that is started, what it starts and what it waits for is all there, in order.
+func TestRecord(t *testing.T) {
+	tracer := open(t, trace.Options{})
+	r, took := record(t, tracer, func() { run(t, "/bin/sh", "-c", "sleep 0.02; true") })
+	if r.Lost != 0 || len(r.Processes) == 0 || !r.Processes[0].Tare || r.Processes[0].ID != os.Getpid() {
+		t.Errorf("%d events lost, processes %v", r.Lost, r.Processes)
+	}
+	find := func(what string, is func(e *recording.Event) bool) *recording.Event {
+		t.Helper()
+		i := slices.IndexFunc(r.Events, func(e recording.Event) bool { return is(&e) })
+		if i < 0 {
+			t.Fatalf("no %s among %d events", what, len(r.Events))
+		}
+		return &r.Events[i]
+	}
+	executed := func(name string) *recording.Event {
+		t.Helper()
+		return find("execution of "+name, func(e *recording.Event) bool {
+			return e.Kind == recording.Exec && filepath.Base(e.Text) == name
+		})
+	}
+	sh, sleep := executed("sh"), executed("sleep")
+	find("fork of sh", func(e *recording.Event) bool {
+		return e.Kind == recording.Fork && e.Process == os.Getpid() && e.OtherProcess == sh.Process && e.At < sh.At
+	})
+	find("fork of sleep", func(e *recording.Event) bool {
+		return e.Kind == recording.Fork && e.Process == sh.Process && e.OtherProcess == sleep.Process && e.At < sleep.At
+	})
+	find("execve", func(e *recording.Event) bool {
+		return e.Kind == recording.Call && e.Text == "execve" && e.Process == sleep.Process && e.Began < sleep.At && e.At > sleep.At
+	})
+	exit := find("end of sleep", func(e *recording.Event) bool { return e.Kind == recording.Exit && e.Process == sleep.Process })
+	if slept := exit.At - sleep.At; slept < 20*time.Millisecond || slept > took {
+		t.Errorf("it slept for %v of %v", slept, took)
+	}
+	left := find("switch away from sleep while it sleeps", func(e *recording.Event) bool {
+		return e.Kind == recording.Switch && e.Thread == sleep.Thread && e.Stack >= 0 &&
+			slices.Contains(r.Stacks[e.Stack], "hrtimer_nanosleep")
+	})
+	woken := find("wake-up by the timer", func(e *recording.Event) bool {
+		return e.Kind == recording.Wake && e.Other == sleep.Thread && e.At > left.At && e.Stack >= 0 &&
+			slices.ContainsFunc(r.Stacks[e.Stack], func(f string) bool { return strings.HasPrefix(f, "hrtimer_") })
+	})
+	if slept := woken.At - left.At; slept < 15*time.Millisecond {
+		t.Errorf("it was woken after %v", slept)
+	}
+	find("wake-up of sh by the end of sleep", func(e *recording.Event) bool {
+		return e.Kind == recording.Wake && e.Thread == sleep.Thread && e.Other == sh.Thread
+	})
+	if !slices.IsSortedFunc(r.Events, func(a, b recording.Event) int { return int(a.At - b.At) }) {
+		t.Error("events are out of order")
+	}
+	if first, last := r.Events[0].At, r.Events[len(r.Events)-1].At; first < 0 || last > took+time.Second {
+		t.Errorf("events from %v to %v of a trial of %v", first, last, took)
+	}
+}
+
+// A trial that is not traced costs nothing and has no recording; what an earlier one left is not seen again.
+func TestTrialsAreApart(t *testing.T) {
+	tracer := open(t, trace.Options{})
+	tracer.Begin(bench.Trial{}, now(t))
+	run(t, "true")
+	tracer.End(nil)
+	for e := range tracer.Trace() {
+		t.Errorf("a trial that was not traced has %s", e.Name)
+	}
+	record(t, tracer, func() { run(t, "true") })
+	run(t, "true") // nobody watches
+	r, _ := record(t, tracer, func() {})
+	for _, e := range r.Events {
+		if e.Kind == recording.Exec || e.At < 0 {
+			t.Errorf("the second recording has %+v", e)
+		}
+	}
+}
+
+// What a process that is followed as a daemon starts is followed, and no other process.
+func TestDaemons(t *testing.T) {
+	tracer := open(t, trace.Options{})
+	cmd := exec.Command("cat") // stands for a daemon, below this process: so it is followed anyway
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = errors.Join(in.Close(), cmd.Wait()) }() // it only reads
+	r, _ := record(t, tracer, func() {})
+	if !slices.ContainsFunc(r.Processes, func(p recording.Process) bool {
+		return p.ID == cmd.Process.Pid && p.Name == "cat" && p.Parent == os.Getpid() && !p.Tare
+	}) {
+		t.Errorf("a child is not among %v", r.Processes)
+	}
+	for _, p := range r.Processes {
+		if p.ID == 1 {
+			t.Error("the first process of the machine is followed")
+		}
+	}
+}
+
+// A buffer that is too small loses events, and says how many.
+func TestLostEventsAreCounted(t *testing.T) {
+	tracer := open(t, trace.Options{Buffer: 64 << 10})
+	r, _ := record(t, tracer, func() {
+		run(t, "/bin/sh", "-c", "i=0; while [ $i -lt 100 ]; do /bin/true; i=$((i+1)); done")
+	})
+	if r.Lost == 0 || len(r.Events) < 100 || len(r.Events) > 64<<10/48 {
+		t.Errorf("%d events, %d lost", len(r.Events), r.Lost)
+	}
+	if r, _ := record(t, tracer, func() {}); r.Lost != 0 {
+		t.Errorf("the next recording has lost %d, too", r.Lost)
+	}
+}
+
+const attachedMark = "TARE_TEST_TRACE_ATTACHED"
+
+// A process that is killed while it traces leaves no program in the kernel.
+func TestKilled(t *testing.T) {
+	if os.Getenv(attachedMark) != "" {
+		attachForever(t)
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	cmd := exec.Command("/proc/self/exe", "-test.run", "^TestKilled$")
+	cmd.Env = append(os.Environ(), attachedMark+"=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var ids []ebpf.ProgramID
+	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "attached"; {
+		if id, err := strconv.Atoi(lines.Text()); err == nil {
+			ids = append(ids, ebpf.ProgramID(id))
+		}
+	}
+	err = cmd.Process.Signal(syscall.SIGKILL)
+	_ = cmd.Wait() // it was killed
+	if err != nil || len(ids) < 9 {
+		t.Fatalf("%v; it had the programs %v", err, ids)
+	}
+	for _, id := range ids {
+		until := time.Now().Add(5 * time.Second) // the kernel frees them a little later
+		for {
+			p, err := ebpf.NewProgramFromID(id)
+			if errors.Is(err, os.ErrNotExist) {
+				break
+			}
+			if err == nil {
+				err = p.Close()
+			}
+			if err != nil || time.Now().After(until) {
+				t.Errorf("program %d is still there: %v", id, err)
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+}
+
+// attachForever prints the programs that tracing adds to the kernel, and then waits to be killed.
+func attachForever(t *testing.T) {
+	before := programsHere(t)
+	tracer := open(t, trace.Options{})
+	tracer.Begin(bench.Trial{Traced: true}, now(t))
+	for id := range programsHere(t) {
+		if !before[id] {
+			if _, err := os.Stdout.WriteString(strconv.Itoa(int(id)) + "\n"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := os.Stdout.WriteString("attached\n"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Minute)
+	t.Fatal("nobody killed it")
+}
+
+// programsHere are tare's programs in the kernel.
+func programsHere(t *testing.T) map[ebpf.ProgramID]bool {
+	t.Helper()
+	all := map[ebpf.ProgramID]bool{}
+	id := ebpf.ProgramID(0)
+	for {
+		next, err := ebpf.ProgramGetNextID(id)
+		if errors.Is(err, os.ErrNotExist) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		id = next
+		p, err := ebpf.NewProgramFromID(id)
+		if err != nil {
+			continue // it has gone meanwhile
+		}
+		info, err := p.Info()
+		if err == nil && strings.HasPrefix(info.Name, "tare_") {
+			all[id] = true
+		}
+		_ = p.Close() // it was only looked at
+	}
+}
+
+// Who may not is told what it takes.
+func TestOpenAsAnOrdinaryUser(t *testing.T) {
+	if os.Getenv(asUser) != "" {
+		tracer, err := trace.Open(trace.Options{})
+		if err == nil {
+			t.Fatal(errors.Join(errors.New("allowed"), tracer.Close()))
+		}
+		if !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), "needs root, or CAP_BPF and CAP_PERFMON") {
+			t.Fatal(err)
+		}
+		return
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to become another user")
+	}
+	again(t, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}, asUser)
+}
+
+// Where processes have other numbers, nothing is traced.
+func TestOpenInAPIDNamespace(t *testing.T) {
+	if os.Getenv(inNamespace) != "" {
+		tracer, err := trace.Open(trace.Options{})
+		if err == nil {
+			t.Fatal(errors.Join(errors.New("allowed"), tracer.Close()))
+		}
+		if !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), "PID namespace") {
+			t.Fatal(err)
+		}
+		return
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make a PID namespace")
+	}
+	again(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}, inNamespace)
+}
+
+const (
+	asUser      = "TARE_TEST_TRACE_USER"
+	inNamespace = "TARE_TEST_TRACE_NAMESPACE"
+)
+
+// again runs the test that calls it in another process.
+func again(t *testing.T, as *syscall.SysProcAttr, mark string) {
+	t.Helper()
+	self, err := os.Open("/proc/self/exe") // its directory may not be everybody's
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = self.Close() }() // it was only read
+	cmd := exec.Command("/proc/self/fd/3", "-test.run", "^"+t.Name()+"$")
+	cmd.ExtraFiles, cmd.SysProcAttr, cmd.Dir = []*os.File{self}, as, "/"
+	cmd.Env = append(os.Environ(), mark+"=1")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, text)
+	}
+}

@@ -1,0 +1,156 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/ringbuf"
+
+	"github.com/tare-bench/tare/internal/kernel/bpf"
+)
+
+// The sizes of the maps.
+const (
+	defaultBuffer = 16 << 20
+	maxFollowed   = 16384 // processes
+	maxCalls      = 65536 // threads
+	maxStacks     = 8192  // different ones
+	stackDepth    = 32    // functions
+)
+
+// license is what the kernel is told of the programs: some of its functions are only for code under the
+// GPL or a second licence beside it, which these few instructions have (docs/decisions/044-timeline.md).
+const license = "Dual MIT/GPL"
+
+// keptMaps are what the programs share with tare.
+type keptMaps struct {
+	followed, calls, stacks, events, lost *ebpf.Map
+}
+
+// load makes the maps and loads the programs.
+func (t *Tracer) load(o Options) error {
+	defer bpf.UnlimitMemlock()()
+	types := btf.NewCache()
+	kernel, err := types.Kernel()
+	if err != nil {
+		return err
+	}
+	at, err := offsetsIn(kernel)
+	if err != nil {
+		return err
+	}
+	if o.Buffer == 0 {
+		o.Buffer = defaultBuffer
+	}
+	if t.kept, err = newMaps(o.Buffer); err != nil {
+		return err
+	}
+	if t.reader, err = ringbuf.NewReader(t.kept.events); err != nil {
+		return err
+	}
+	specs := map[string]*ebpf.ProgramSpec{}
+	for tracepoint, code := range (coder{t.kept.descriptors(), at}).programs() {
+		specs[tracepoint] = &ebpf.ProgramSpec{
+			Name: "tare_" + tracepoint, Type: ebpf.Tracing, AttachType: ebpf.AttachTraceRawTp, AttachTo: tracepoint,
+			Instructions: code, License: license,
+		}
+	}
+	all, err := ebpf.NewCollectionWithOptions(
+		&ebpf.CollectionSpec{Programs: specs}, ebpf.CollectionOptions{Cache: types},
+	)
+	if err != nil {
+		return err
+	}
+	t.programs = all.Programs
+	return nil
+}
+
+func newMaps(buffer int) (m keptMaps, err error) {
+	for _, one := range []struct {
+		to   **ebpf.Map
+		spec ebpf.MapSpec
+	}{
+		{&m.followed, ebpf.MapSpec{Name: "tare_followed", Type: ebpf.Hash, KeySize: 4, ValueSize: 8, MaxEntries: maxFollowed}},
+		{&m.calls, ebpf.MapSpec{Name: "tare_calls", Type: ebpf.LRUHash, KeySize: 4, ValueSize: 16, MaxEntries: maxCalls}},
+		{&m.stacks, ebpf.MapSpec{
+			Name: "tare_stacks", Type: ebpf.StackTrace, KeySize: 4, ValueSize: 8 * stackDepth, MaxEntries: maxStacks,
+		}},
+		{&m.events, ebpf.MapSpec{Name: "tare_events", Type: ebpf.RingBuf, MaxEntries: uint32(buffer)}},
+		{&m.lost, ebpf.MapSpec{Name: "tare_lost", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1}},
+	} {
+		if *one.to, err = ebpf.NewMap(&one.spec); err != nil {
+			return keptMaps{}, errors.Join(fmt.Errorf("map %s: %w", one.spec.Name, err), m.close())
+		}
+	}
+	return m, nil
+}
+
+func (m *keptMaps) all() []*ebpf.Map {
+	return []*ebpf.Map{m.followed, m.calls, m.stacks, m.events, m.lost}
+}
+
+func (m *keptMaps) close() error {
+	var errs []error
+	for _, one := range m.all() {
+		if one != nil {
+			errs = append(errs, one.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (m *keptMaps) descriptors() descriptors {
+	return descriptors{m.followed.FD(), m.calls.FD(), m.stacks.FD(), m.events.FD(), m.lost.FD()}
+}
+
+// empty forgets what an earlier trial has left: a call that it began would seem to have lasted until now.
+func (m *keptMaps) empty() error {
+	for _, one := range []*ebpf.Map{m.followed, m.calls} {
+		var key uint32
+		for {
+			err := one.NextKey(nil, &key)
+			if errors.Is(err, ebpf.ErrKeyNotExist) {
+				break
+			}
+			if err != nil {
+				return err
+			}
+			if err := one.Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+				return err
+			}
+		}
+	}
+	return m.lost.Put(uint32(0), uint64(0))
+}
+
+// offsetsIn finds the fields that the programs read.
+func offsetsIn(kernel *btf.Spec) (o offsets, err error) {
+	for _, one := range []struct {
+		to            *int16
+		holder, field string
+	}{
+		{&o.thread, "task_struct", "pid"},
+		{&o.process, "task_struct", "tgid"},
+		{&o.file, "linux_binprm", "filename"},
+	} {
+		if *one.to, err = offsetOf(kernel, one.holder, one.field); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+func offsetOf(kernel *btf.Spec, holder, field string) (int16, error) {
+	var s *btf.Struct
+	if err := kernel.TypeByName(holder, &s); err != nil {
+		return 0, fmt.Errorf("type of the kernel's %s: %w", holder, err)
+	}
+	for _, m := range s.Members {
+		if at := m.Offset.Bytes(); m.Name == field && at < 1<<15 {
+			return int16(at), nil
+		}
+	}
+	return 0, fmt.Errorf("the kernel's %s has no %s that a program can read", holder, field)
+}

@@ -56,10 +56,10 @@ func explained(plan *bench.Plan) *report.Timelines {
 	t.Differences = []report.TimelineDifference{{
 		Cell: "docker", Base: "runc", Blocks: 7, Mean: report.Mean{Value: 0.19485, Low: &low, High: &high},
 		Rows: []report.TimelineRow{
-			row("dockerd again", "on CPU", "program start", 2, 0.106, 0.008, nil),
-			row("shim", "on CPU", "program start", 1, 0.038, 0.004, nil),
+			row("dockerd, again", "on CPU", "own code", 2, 0.106, 0.008, nil),
+			row("shim", "on CPU", "own code", 1, 0.038, 0.004, nil),
 			row("dockerd", "on CPU", "own code", 1, 0.018, 0.002, nil),
-			row("runc", "on CPU", "program start", 1, -0.0116, 0.0011, nil),
+			row("runc", "on CPU", "own code", 1, -0.0116, 0.0011, nil),
 			row("dockerd", "waits", "network", 1, 0.011, 0.003, reasons{{Name: "sendto", Mean: 0.011, Times: 6}}),
 			row("runc", "waits", "control groups", 1, 0.0075, 0.0021,
 				reasons{{Name: "synchronize_rcu", Mean: 0.0075, Times: 2}}),

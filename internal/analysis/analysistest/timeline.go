@@ -94,32 +94,27 @@ func around(v time.Duration) timeline.Mean {
 
 // Docker is a start by that engine, with numbers that nobody has measured.
 func Docker(trial bench.Trial) timeline.Timeline {
-	t := Start(trial, dockerLanes(), 6, dockerSteps())
-	t.Tiles[16].Stack = []string{"percpu_down_write", "cgroup_procs_write_start", "cgroup_attach_task"}
+	t := Start(trial, []timeline.Lane{
+		{Process: 2200, Name: "tare", Role: "tare", Parent: -1},
+		{Process: 800, Name: "dockerd", Role: "dockerd", Parent: -1},
+		{Process: 700, Name: "containerd", Role: "containerd", Parent: -1},
+		{Process: 2190, Name: "systemd-udevd", Role: "systemd", Parent: -1},
+		{Process: 2210, Name: "dockerd", Role: "dockerd, again", Parent: 1},
+		{Process: 2220, Name: "containerd-shim-runc-v2", Role: "shim", Parent: 2},
+		{Process: 2230, Name: "runc", Role: "runc", Parent: 5},
+		{Process: 2240, Name: "runc", Role: "runc init", Parent: 6},
+		{Process: 2250, Name: "dockerd", Role: "dockerd, again", Parent: 6},
+		{Process: 2240, Name: "tare-agent", Role: "program", Parent: 7},
+	}, 6, dockerSteps())
+	t.Tiles[16].Stack = []string{"synchronize_rcu", "percpu_down_write", "cgroup_procs_write_start"}
 	beside := func(lane, thread int, at, length time.Duration) {
 		t.Lanes[lane].Beside = append(t.Lanes[lane].Beside, timeline.Tile{
 			At: at, Duration: length, Lane: lane, Thread: thread, Kind: timeline.OnCPU, Class: timeline.Code,
 		})
 	}
 	beside(1, 812, 150*time.Millisecond, 40*time.Millisecond)
-	beside(9, 2290, 60*time.Millisecond, 9*time.Millisecond)
+	beside(3, 2190, 60*time.Millisecond, 9*time.Millisecond)
 	return t
-}
-
-func dockerLanes() []timeline.Lane {
-	return []timeline.Lane{
-		{Process: 2200, Name: "tare", Role: "tare", Parent: -1},
-		{Process: 800, Name: "dockerd", Role: "dockerd", Parent: -1},
-		{Process: 700, Name: "containerd", Role: "containerd", Parent: -1},
-		{Process: 2210, Name: "exe", Role: "dockerd again", Parent: 1},
-		{Process: 2220, Name: "containerd-shim-runc-v2", Role: "shim", Parent: 2},
-		{Process: 2230, Name: "runc", Role: "runc", Parent: 4},
-		{Process: 2240, Name: "runc:[2:INIT]", Role: "runc init", Parent: 5},
-		{Process: 2250, Name: "exe", Role: "dockerd again", Parent: 6},
-		{Process: 2260, Name: "tare-agent", Role: "program", Parent: 6},
-		{Process: 2290, Name: "udevd", Role: "udevd", Parent: -1},
-		{Name: "rcu_preempt", Role: "kernel thread", Parent: -1},
-	}
 }
 
 func dockerSteps() []Step {
@@ -132,25 +127,25 @@ func dockerSteps() []Step {
 		{1, timeline.OnCPU, timeline.Code, "", ms(4)},
 		{1, timeline.InCall, timeline.Messages, "write", ms(0.3)},
 		{1, timeline.OnCPU, timeline.Code, "", ms(8)},
-		{3, timeline.OnCPU, timeline.Program, "", ms(52)},
-		{3, timeline.InCall, timeline.Network, "setns", ms(1.5)},
+		{4, timeline.OnCPU, timeline.Code, "", ms(52)},
+		{4, timeline.InCall, timeline.Network, "setns", ms(1.5)},
 		{1, timeline.Waiting, timeline.Network, "sendto", ms(11)},
 		{2, timeline.OnCPU, timeline.Code, "", ms(7)},
-		{4, timeline.Ready, timeline.Code, "", ms(1.2)},
-		{4, timeline.OnCPU, timeline.Program, "", ms(38)},
-		{4, timeline.InCall, timeline.Processes, "clone", ms(3)},
-		{5, timeline.OnCPU, timeline.Program, "", ms(14)},
-		{5, timeline.InCall, timeline.Groups, "mkdirat", ms(0.7)},
-		{5, timeline.Waiting, timeline.Groups, "synchronize_rcu", ms(7)},
-		{10, timeline.OnCPU, timeline.Code, "", ms(0.05)},
-		{5, timeline.Waiting, timeline.Groups, "synchronize_rcu", ms(6.5)},
-		{6, timeline.OnCPU, timeline.Program, "", ms(12)},
-		{6, timeline.InCall, timeline.Names, "unshare", ms(2)},
-		{7, timeline.OnCPU, timeline.Program, "", ms(54)},
-		{7, timeline.InCall, timeline.Network, "sendto", ms(2.4)},
-		{6, timeline.Unknown, timeline.Other, "", ms(1.1)},
-		{6, timeline.InCall, timeline.Security, "seccomp", ms(0.9)},
-		{8, timeline.InCall, timeline.Program, "execve", ms(0.4)},
+		{5, timeline.Ready, timeline.Code, "", ms(1.2)},
+		{5, timeline.OnCPU, timeline.Code, "", ms(38)},
+		{5, timeline.InCall, timeline.Processes, "clone", ms(3)},
+		{6, timeline.OnCPU, timeline.Code, "", ms(14)},
+		{6, timeline.InCall, timeline.Groups, "mkdirat", ms(0.7)},
+		{6, timeline.Waiting, timeline.Groups, "synchronize_rcu", ms(7)},
+		{6, timeline.OnCPU, timeline.Code, "", ms(0.05)},
+		{6, timeline.Waiting, timeline.Groups, "synchronize_rcu", ms(6.5)},
+		{7, timeline.OnCPU, timeline.Code, "", ms(12)},
+		{7, timeline.InCall, timeline.Names, "unshare", ms(2)},
+		{8, timeline.OnCPU, timeline.Code, "", ms(54)},
+		{8, timeline.InCall, timeline.Network, "sendto", ms(2.4)},
+		{7, timeline.Unknown, timeline.Other, "", ms(1.1)},
+		{7, timeline.InCall, timeline.Security, "seccomp", ms(0.9)},
+		{9, timeline.InCall, timeline.Program, "execve", ms(0.4)},
 	}
 }
 
@@ -160,16 +155,16 @@ func Runc(trial bench.Trial) timeline.Timeline {
 	return Start(trial, []timeline.Lane{
 		{Process: 2300, Name: "tare", Role: "tare", Parent: -1},
 		{Process: 2310, Name: "runc", Role: "runc", Parent: 0},
-		{Process: 2320, Name: "runc:[2:INIT]", Role: "runc init", Parent: 1},
+		{Process: 2320, Name: "runc", Role: "runc init", Parent: 1},
 		{Process: 2330, Name: "runc", Role: "runc", Parent: 0},
 		{Process: 2320, Name: "tare-agent", Role: "program", Parent: 2},
 	}, 5, []Step{
 		{0, timeline.InCall, timeline.Processes, "clone", ms(0.6)},
-		{1, timeline.OnCPU, timeline.Program, "", ms(13)},
+		{1, timeline.OnCPU, timeline.Code, "", ms(13)},
 		{1, timeline.Waiting, timeline.Groups, "synchronize_rcu", ms(6)},
-		{2, timeline.OnCPU, timeline.Program, "", ms(11.5)},
+		{2, timeline.OnCPU, timeline.Code, "", ms(11.5)},
 		{2, timeline.InCall, timeline.Names, "unshare", ms(1.8)},
-		{3, timeline.OnCPU, timeline.Program, "", ms(12.6)},
+		{3, timeline.OnCPU, timeline.Code, "", ms(12.6)},
 		{2, timeline.InCall, timeline.Security, "seccomp", ms(0.5)},
 		{4, timeline.InCall, timeline.Program, "execve", ms(0.4)},
 	})

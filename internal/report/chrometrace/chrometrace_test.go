@@ -208,7 +208,7 @@ func TestTrace(t *testing.T) {
 		t.Errorf("%d arrows, want %d", arrows, crossings)
 	}
 	for _, want := range []string{
-		"docker: critical path", "docker: dockerd 800", "docker: dockerd again (exe) 2210", "runc: runc 2310",
+		"docker: critical path", "docker: dockerd 800", "docker: dockerd, again (dockerd) 2210", "runc: runc 2310",
 	} {
 		if !names[want] {
 			t.Errorf("no process is called %q: %v", want, names)

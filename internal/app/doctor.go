@@ -52,7 +52,7 @@ func (a *App) Diagnose(ctx context.Context) (*Diagnosis, error) {
 	d.Findings = host.Examine(ctx, host.Examination{
 		Root: fsRoot, Facts: d.Host, Dirs: []string{existing(a.state)}, Watch: watchTime,
 	})
-	d.Findings = append(d.Findings, syscallFinding())
+	d.Findings = append(d.Findings, syscallFinding(), timelineFinding())
 	dead, err := a.DeadRuns()
 	d.DeadRuns = append([]string{}, dead...) // never null as JSON
 	return d, errors.Join(left, err)

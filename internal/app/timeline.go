@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/host"
 	"github.com/tare-bench/tare/internal/kernel/trace"
 )
 
@@ -85,4 +86,17 @@ func (m *machine) stopTracing() error {
 		return nil
 	}
 	return m.tracer.Close()
+}
+
+// timelineFinding says whether starts can be traced here.
+func timelineFinding() host.Finding {
+	f := host.Finding{Name: "timeline", Status: host.Good, Text: "--timeline works"}
+	t, err := trace.Open(trace.Options{})
+	if err == nil {
+		err = t.Close()
+	}
+	if err != nil {
+		f.Status, f.Text = host.Note, "--timeline does not work: "+err.Error()
+	}
+	return f
 }

@@ -106,7 +106,7 @@ func wantWhole(t *testing.T, name string, c *timeline.Cell) {
 
 // planted are runtimes that are runc with something that takes time before a container is created.
 var planted = map[string]string{
-	"plain":  ``,
+	"plain":  `true`,
 	"sleeps": `sleep 0.02`,
 	"spins":  `until=$((${EPOCHREALTIME/./} + 20000)); while [ ${EPOCHREALTIME/./} -lt $until ]; do :; done`,
 	"hooks": `while [ "$1" != "" ]; do [ "$last" = --bundle ] && bundle=$1; last=$1; shift; done; ` +
@@ -125,11 +125,8 @@ func plantedEngines(t *testing.T) string {
 	var engines, names []string
 	for name, does := range planted {
 		file := filepath.Join(dir, name)
-		script := fmt.Sprintf("#!%s\nplant() { %s\n}\ncase \" $* \" in *' create '*) plant \"$@\";; esac\nexec %s \"$@\"\n",
-			bash, strings.TrimSuffix(does+";", ";;"), runc)
-		if does == "" {
-			script = fmt.Sprintf("#!%s\nexec %s \"$@\"\n", bash, runc)
-		}
+		script := fmt.Sprintf("#!%s\nplant() {\n%s\n}\ncase \" $* \" in *' create '*) plant \"$@\";; esac\nexec %s \"$@\"\n",
+			bash, does, runc)
 		if err := os.WriteFile(file, []byte(script), 0o755); err != nil {
 			t.Fatal(err)
 		}

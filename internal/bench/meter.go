@@ -76,6 +76,9 @@ type Recorder interface {
 type Stage struct {
 	Name string // such as "create"
 	Span
+	// Inside says that it ended with an instruction of the process inside, by that process's own mark;
+	// otherwise it ended in tare.
+	Inside bool
 }
 
 // A Traceable is a Workload with a metric that a timeline can explain.

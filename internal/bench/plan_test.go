@@ -29,3 +29,22 @@ func TestPrecisions(t *testing.T) {
 		}
 	}
 }
+
+// However few blocks there may be, as many are traced as give an interval, if there can be so many.
+func TestTraceEvery(t *testing.T) {
+	for _, test := range []struct{ blocks, asked, want int }{{500, 4, 4}, {24, 4, 4}, {23, 4, 3}, {6, 4, 1}, {2, 4, 1}, {500, 1, 1}} {
+		p := bench.Plan{MaxBlocks: test.blocks}
+		if p.TraceEvery(test.asked); p.Timeline != test.want {
+			t.Errorf("of %d blocks, after every %d: %d, want %d", test.blocks, test.asked, p.Timeline, test.want)
+		}
+	}
+	p := bench.Plan{Timeline: 3}
+	for block, want := range map[int]bool{-1: false, 0: false, 1: false, 2: true, 3: false, 5: true} {
+		if p.TracesAfter(block) != want {
+			t.Errorf("block %d: traced %v", block, !want)
+		}
+	}
+	if (&bench.Plan{}).TracesAfter(0) {
+		t.Error("a plan without timelines traces")
+	}
+}

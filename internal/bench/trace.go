@@ -22,7 +22,8 @@ const (
 	StageEvent  = "stage"  // the name; the source is the metric
 	StageName   = "name"   // of the stage
 	StageLength = "for_ns" // how long it took
-	StageThread = "thread" // the ID of tare's thread in which it ended; left out if it did not end in one
+	StageThread = "thread" // the ID of tare's thread in which it ended; left out if it ended inside, or is unknown
+	StageInside = "inside" // "true" if it ended inside: see Stage; otherwise left out
 )
 
 // MaxTraceEvents is the largest number of events of a Trace, and MaxTraceBytes their

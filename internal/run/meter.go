@@ -203,7 +203,11 @@ func (m *meter) Stages(metric string, stages []bench.Stage) {
 			{Key: bench.StageName, Value: s.Name},
 			{Key: bench.StageLength, Value: strconv.FormatInt(s.Duration().Nanoseconds(), 10)},
 		}}
-		if i := slices.IndexFunc(m.ends, func(e stepEnd) bool { return e.at == s.End }); i >= 0 {
+		i := slices.IndexFunc(m.ends, func(e stepEnd) bool { return e.at == s.End })
+		switch {
+		case s.Inside:
+			e.Attributes = append(e.Attributes, bench.Label{Key: bench.StageInside, Value: "true"})
+		case i >= 0:
 			e.Attributes = append(e.Attributes, bench.Label{Key: bench.StageThread, Value: strconv.Itoa(m.ends[i].thread)})
 		}
 		m.stages = append(m.stages, e)

@@ -152,3 +152,39 @@ func TestCallCounterIsFound(t *testing.T) {
 		}
 	}
 }
+
+// Traced trials follow the others of their block. They keep their stages and no value, and what fails only
+// while it is traced gives up no cell.
+func TestTracedTrials(t *testing.T) {
+	b := newHarness(t, bench.Plan{MaxBlocks: 5, Timeline: 1}, func(_ context.Context, task bench.Task, m bench.Meter) error {
+		span, err := m.Step("work", func() error { return nil })
+		m.Record("work", 1)
+		m.Series("work", []float64{1})
+		stages := []bench.Stage{{Name: "work", Span: span}, {Name: "inside", Span: bench.Span{Begin: span.End, End: span.End + 1}, Inside: true}}
+		m.Stages("work", stages)
+		if task.Traced && task.Engine.Name() == "b" {
+			return errors.New("it cannot be traced")
+		}
+		return err
+	}, "a", "b")
+	if _, err := run.Run(t.Context(), b.options); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(b.writer.samples); n != 20 {
+		t.Fatalf("%d samples, want 20", n)
+	}
+	for i, s := range b.writer.samples {
+		_, has := s.Value(0)
+		traced, fails := i%4 >= 2, s.Trial.Cell == 1
+		switch {
+		case s.Trial.Block != i/4 || s.Trial.Traced != traced || slices.Contains(s.Notes, bench.NoteTraced) != traced:
+			t.Errorf("sample %d is of %+v, notes %v", i, s.Trial, s.Notes)
+		case !traced && (s.Outcome != bench.OK || !has || len(s.Series) != 1 || s.Trace != nil):
+			t.Errorf("timed trial %d: %+v", i, s)
+		case traced && fails && s.Outcome != bench.Failed:
+			t.Errorf("trial %d, which fails: %+v", i, s)
+		case traced && !fails && (s.Outcome != bench.OK || has || s.Series != nil || len(s.Trace.Events) != 2):
+			t.Errorf("traced trial %d: %+v", i, s)
+		}
+	}
+}

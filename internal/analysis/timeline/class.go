@@ -128,22 +128,28 @@ func onlySleeps(function string) bool {
 	return slices.ContainsFunc(sleepPrefixes, func(p string) bool { return strings.HasPrefix(function, p) })
 }
 
-// interruptMarks are parts of the names of functions with which the kernel enters an interrupt. A softirq that
-// a thread runs by itself, as when it sends to loopback, is its own work.
-var interruptMarks = []string{"_interrupt", "sysvec_", "irq_exit", "handle_irq", "el1h_64_irq", "el0t_64_irq", "do_IRQ"}
+// interruptRules are how the functions begin with which the kernel enters an interrupt; others end with
+// "_interrupt". A softirq that a thread runs by itself, as when it sends to loopback, is its own work.
+var interruptRules = rule{prefixes: []string{
+	"sysvec_", "asm_sysvec_", "__sysvec_", "irq_exit_rcu", "__irq_exit_rcu", "handle_irq_event", "generic_handle_irq",
+	"gic_handle_irq", "el1h_64_irq", "el0t_64_irq", "do_IRQ",
+}}
 
 // interrupts reports whether a thread was woken by an interrupt, and not by the thread that it interrupted.
 func (h *history) interrupts(w wake) bool {
-	return h.stackHas(w.stack, interruptMarks)
+	return w.stack >= 0 && w.stack < len(h.stacks) && slices.ContainsFunc(h.stacks[w.stack], func(function string) bool {
+		return strings.HasSuffix(function, "_interrupt") || interruptRules.fits(function)
+	})
 }
 
-// timerMarks are parts of the names of functions that run what a timer has started.
-var timerMarks = []string{"hrtimer_", "run_timer", "call_timer_fn", "process_timeout", "expire_timers"}
+// timerRules are how the functions begin that run what a timer has started.
+var timerRules = rule{prefixes: []string{
+	"hrtimer_", "__hrtimer_", "__run_timer", "run_timer", "call_timer_fn", "process_timeout", "expire_timers",
+}}
 
-func (h *history) stackHas(i int, marks []string) bool {
-	return i >= 0 && i < len(h.stacks) && slices.ContainsFunc(h.stacks[i], func(function string) bool {
-		return slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(function, mark) })
-	})
+// byTimer reports whether a thread was woken by a timer.
+func (h *history) byTimer(w wake) bool {
+	return h.interrupts(w) && slices.ContainsFunc(h.stacks[w.stack], timerRules.fits)
 }
 
 // waited says what a thread waited for, from the stack in which it left the CPU and from who woke it.
@@ -164,7 +170,7 @@ func (h *history) waited(t *thread, since time.Duration, stack int, by wake) (Cl
 		class = Groups
 	}
 	switch interrupted := h.interrupts(by); {
-	case interrupted && h.stackHas(by.stack, timerMarks) && (class == Messages || class == Other):
+	case h.byTimer(by) && (class == Messages || class == Other):
 		class = Timers
 	case interrupted && class == Other:
 		class = Devices

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"math"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,7 +24,9 @@ func stages(mark int) []bench.TraceEvent {
 	}
 	create := stage("create", 0, 100)
 	create.Attributes = append(create.Attributes, bench.Label{Key: bench.StageThread, Value: strconv.Itoa(tare)})
-	return []bench.TraceEvent{create, stage("start", 200, mark)}
+	start := stage("start", 200, mark)
+	start.Attributes = append(start.Attributes, bench.Label{Key: bench.StageInside, Value: "true"})
+	return []bench.TraceEvent{create, start}
 }
 
 // started is a tape of a start in which the runtime runs for some time and then waits for a kernel thread for
@@ -208,5 +211,44 @@ func TestIncomplete(t *testing.T) {
 	}
 	if r := Analyze(&bench.Run{}); len(r.Cells) != 0 {
 		t.Errorf("a run without timelines has %d", len(r.Cells))
+	}
+}
+
+// noise is a cell of timelines that all come from one distribution, with long tails.
+func noise(r *rand.Rand, cell, blocks int) Cell {
+	c := Cell{Cell: cell}
+	for block := range blocks {
+		one := Timeline{Trial: bench.Trial{Block: block}}
+		for lane := range 15 {
+			took := time.Duration((1 + r.ExpFloat64()) * float64(lane+1) * float64(time.Millisecond))
+			one.Lanes = append(one.Lanes, Lane{Role: Role(strconv.Itoa(lane))})
+			one.Tiles = append(one.Tiles, Tile{At: one.Value, Duration: took, Lane: lane, Kind: OnCPU, Class: Code})
+			one.Value += took
+		}
+		c.Timelines = append(c.Timelines, one)
+	}
+	return c
+}
+
+// Of cells that do not differ, a row is told as a difference in at most 5 % of runs, all rows together.
+func TestNothingDiffersFromItself(t *testing.T) {
+	const runs, most = 1000, 70 // 5 %, and three standard deviations
+	for _, blocks := range []int{3, 6, 20} {
+		wrong := 0
+		for seed := range uint64(runs) {
+			r := rand.New(rand.NewPCG(seed, uint64(blocks)))
+			result := &Result{Cells: []Cell{noise(r, 0, blocks), noise(r, 1, blocks)}}
+			d, ok := result.Between(1, 0)
+			if !ok || d.Blocks != blocks || len(d.Rows)+len(d.Folded) != 15 {
+				t.Fatalf("%d blocks, %d rows", d.Blocks, len(d.Rows)+len(d.Folded))
+			}
+			if len(d.Rows) > 0 {
+				wrong++
+			}
+		}
+		t.Logf("%d blocks: %d of %d runs have a false row", blocks, wrong, runs)
+		if wrong > most {
+			t.Errorf("%d blocks: %d of %d runs have a false row", blocks, wrong, runs)
+		}
 	}
 }

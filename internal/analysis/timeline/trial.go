@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -17,7 +18,8 @@ const leastBeside = 50 * time.Microsecond
 // A stage is a Span as the trial reported it.
 type stage struct {
 	Span
-	thread int // of tare, in which it ended; 0 = it ended in the container
+	inside bool // it ended in the container
+	thread int  // of tare, in which it ended otherwise; 0 = unknown
 }
 
 // end is when the stage ended, since the sample began.
@@ -49,7 +51,7 @@ func newTimeline(s *bench.Sample) (t Timeline, metric string) {
 		return t, metric
 	}
 	h := newHistory(r)
-	if why := t.follow(h, stages, slices.Contains(s.Notes, bench.NoteHostClock)); why != "" {
+	if why := t.follow(h, stages); why != "" {
 		t.Incomplete = why
 		return t, metric
 	}
@@ -77,6 +79,8 @@ func stagesOf(t *bench.Trace) (all []stage, metric string, err error) {
 				one.Duration = time.Duration(n)
 			case bench.StageThread:
 				one.thread = int(n)
+			case bench.StageInside:
+				one.inside = a.Value == "true"
 			}
 		}
 		const longest = 24 * time.Hour
@@ -86,23 +90,23 @@ func stagesOf(t *bench.Trace) (all []stage, metric string, err error) {
 		all = append(all, one)
 	}
 	if len(all) == 0 {
-		return nil, "", fmt.Errorf("it reports no stages")
+		return nil, "", errors.New("it reports no stages")
 	}
 	return all, metric, nil
 }
 
 // follow fills in the path, or says why it cannot. Tiles then have the lanes of the history.
-func (t *Timeline) follow(h *history, stages []stage, hostClock bool) (why string) {
+func (t *Timeline) follow(h *history, stages []stage) (why string) {
 	for i := range stages {
 		s := &stages[i]
 		var end *thread
 		switch {
+		case s.inside:
+			end = h.programAt(s.end())
 		case s.thread != 0:
 			end = h.threads[s.thread]
-		case hostClock:
-			end = h.tareAt(s.end())
 		default:
-			end = h.programAt(s.end())
+			end = h.tareAt(s.end())
 		}
 		if end == nil || !end.isOn(s.end()) {
 			return fmt.Sprintf("no recorded thread ran when %s ended", s.Name)

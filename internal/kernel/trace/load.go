@@ -72,8 +72,12 @@ func newMaps(buffer int) (m keptMaps, err error) {
 		to   **ebpf.Map
 		spec ebpf.MapSpec
 	}{
-		{&m.followed, ebpf.MapSpec{Name: "tare_followed", Type: ebpf.Hash, KeySize: 4, ValueSize: 8, MaxEntries: maxFollowed}},
-		{&m.calls, ebpf.MapSpec{Name: "tare_calls", Type: ebpf.LRUHash, KeySize: 4, ValueSize: 16, MaxEntries: maxCalls}},
+		{&m.followed, ebpf.MapSpec{
+			Name: "tare_followed", Type: ebpf.Hash, KeySize: 4, ValueSize: 8, MaxEntries: maxFollowed,
+		}},
+		{&m.calls, ebpf.MapSpec{
+			Name: "tare_calls", Type: ebpf.LRUHash, KeySize: 4, ValueSize: 16, MaxEntries: maxCalls,
+		}},
 		{&m.stacks, ebpf.MapSpec{
 			Name: "tare_stacks", Type: ebpf.StackTrace, KeySize: 4, ValueSize: 8 * stackDepth, MaxEntries: maxStacks,
 		}},

@@ -77,7 +77,7 @@ func (c coder) programs() map[string]asm.Instructions {
 func (c coder) fork() asm.Instructions {
 	at := int16(above - eventSize)
 	return bpf.Join(
-		clear(at, eventSize),
+		zeroed(at, eventSize),
 		argument(asm.R7, 0), argument(asm.R8, 1),
 		c.task(asm.R7, at+offThread, at+offProcess), c.unlessFollowed("end"),
 		c.task(asm.R8, at+offOther, at+offOtherProc),
@@ -92,7 +92,7 @@ func (c coder) fork() asm.Instructions {
 func (c coder) exec() asm.Instructions {
 	at := int16(above - eventSize - fileSize)
 	return bpf.Join(
-		clear(at, eventSize),
+		zeroed(at, eventSize),
 		asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)},
 		argument(asm.R7, 0), argument(asm.R8, 2),
 		c.task(asm.R7, at+offThread, at+offProcess), c.unlessFollowed("end"),
@@ -111,7 +111,7 @@ func (c coder) exec() asm.Instructions {
 func (c coder) exit() asm.Instructions {
 	at := int16(above - eventSize)
 	return bpf.Join(
-		clear(at, eventSize),
+		zeroed(at, eventSize),
 		argument(asm.R7, 0),
 		c.task(asm.R7, at+offThread, at+offProcess), c.unlessFollowed("end"),
 		begin(at, recording.Exit),
@@ -124,7 +124,7 @@ func (c coder) exit() asm.Instructions {
 func (c coder) leave() asm.Instructions {
 	at := int16(above - eventSize)
 	return bpf.Join(
-		clear(at, eventSize),
+		zeroed(at, eventSize),
 		asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1), asm.Mov.Imm(asm.R9, 0)},
 		argument(asm.R7, 1), argument(asm.R8, 2),
 		c.task(asm.R7, at+offThread, at+offProcess), c.unlessFollowed("next"),
@@ -146,7 +146,7 @@ func (c coder) leave() asm.Instructions {
 func (c coder) wake() asm.Instructions {
 	at := int16(above - eventSize - nameSize)
 	return bpf.Join(
-		clear(at, eventSize+nameSize),
+		zeroed(at, eventSize+nameSize),
 		asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)},
 		argument(asm.R7, 0),
 		c.task(asm.R7, at+offOther, at+offOtherProc), c.unlessFollowed("end"),
@@ -189,7 +189,7 @@ func (c coder) call() asm.Instructions {
 			asm.FnKtimeGetNs.Call(),
 			asm.Mov.Reg(asm.R1, asm.R0), asm.Sub.Reg(asm.R1, asm.R6), asm.JLT.Imm(asm.R1, shortest, "end"),
 		},
-		clear(at, eventSize),
+		zeroed(at, eventSize),
 		begin(at, recording.Call), current(at+offThread, at+offProcess),
 		asm.Instructions{
 			asm.StoreMem(asm.RFP, at+offBegan, asm.R6, asm.DWord), asm.StoreMem(asm.RFP, at+offNumber, asm.R7, asm.Word),
@@ -202,7 +202,7 @@ func (c coder) call() asm.Instructions {
 func (c coder) group() asm.Instructions {
 	at := int16(above - eventSize)
 	return bpf.Join(
-		clear(at, eventSize),
+		zeroed(at, eventSize),
 		current(at+offThread, key), c.unlessFollowed("end"),
 		begin(at, recording.Group), current(at+offThread, at+offProcess),
 		c.emit(at, eventSize),
@@ -220,8 +220,8 @@ func argument(to asm.Register, number int16) asm.Instructions {
 	return asm.Instructions{asm.LoadMem(to, asm.R1, 8*number, asm.DWord)}
 }
 
-// clear sets what lies on the stack to 0: the kernel takes nothing from it that was never written.
-func clear(at, size int16) (code asm.Instructions) {
+// zeroed sets what lies on the stack to 0: the kernel takes nothing from it that was never written.
+func zeroed(at, size int16) (code asm.Instructions) {
 	for i := int16(0); i < size; i += 8 {
 		code = append(code, asm.StoreImm(asm.RFP, at+i, 0, asm.DWord))
 	}

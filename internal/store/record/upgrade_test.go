@@ -1,6 +1,8 @@
 package record_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,6 +46,33 @@ func TestUpgrade(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, s); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", test.note, diff)
+		}
+	}
+}
+
+// A sample says by its note that its trial was traced, also where it cannot be read any more.
+func TestTracedComesBack(t *testing.T) {
+	run := example()
+	run.Header.Schedule[1] = append(run.Header.Schedule[1], 1, 0)
+	s := bench.Sample{
+		Trial: bench.Trial{Seq: 0, Block: -1, Cell: run.Header.Schedule[0][0]}, Outcome: bench.OK, Values: []float64{1, 2},
+		Series: []bench.Series{{Metric: "a", Values: []float64{1}}},
+	}
+	s.MarkTraced()
+	run.Samples, run.Resumptions, run.End = []bench.Sample{s}, nil, nil
+	got, err := read(strings.NewReader(encode(t, run)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := diff(run, got[0]); d != "" || !got[0].Samples[0].Trial.Traced {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if timed := got[0].Timed(); len(timed.Samples) != 0 || len(got[0].Samples) != 1 {
+		t.Errorf("%d samples are timed", len(timed.Samples))
+	}
+	for seq, want := range []bool{false, false, false, false, true, true} {
+		if s := record.Damaged(&run.Header, seq, errors.New("rust")); s.Trial.Traced != want {
+			t.Errorf("trial %d: traced %v", seq, s.Trial.Traced)
 		}
 	}
 }

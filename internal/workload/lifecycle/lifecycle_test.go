@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -85,6 +87,41 @@ func TestSpans(t *testing.T) {
 		}
 		if s.Applied == nil || s.Applied.Network != "none" || len(s.Notes) != 0 {
 			t.Errorf("applied %+v, notes %v; want network none, no notes", s.Applied, s.Notes)
+		}
+	})
+}
+
+// The stages of a traced trial sum to what a timed one measures; it has one start, and no value.
+func TestStages(t *testing.T) {
+	inSynctest(t, func(t *testing.T, clock func() time.Duration) {
+		e := enginetest.NewFake(enginetest.FakeConfig{Takes: latencies(), Now: clock})
+		samples := workloadtest.Trials{
+			Workload: lifecycle.New(), Engine: e, Params: map[string]string{"starts": "3"}, Traced: true, Clock: clock,
+		}.Run(t)
+		timed, traced := samples[0], samples[1]
+		if timed.Trace != nil || !traced.Trial.Traced || traced.Outcome != bench.OK || len(values(traced)) != 0 {
+			t.Fatalf("timed %+v\ntraced %+v", timed, traced)
+		}
+		var names []string
+		var sum time.Duration
+		for _, e := range traced.Trace.Events {
+			names = append(names, e.Source+" "+e.Attributes[0].Value)
+			n, err := strconv.Atoi(e.Attributes[1].Value)
+			if err != nil || e.Name != bench.StageEvent {
+				t.Errorf("%+v: %v", e, err)
+			}
+			sum += time.Duration(n)
+		}
+		if want := []string{"first_instruction create", "first_instruction start"}; !slices.Equal(names, want) {
+			t.Errorf("stages %q, want %q", names, want)
+		}
+		if first := values(timed)[lifecycle.First]; math.Abs(sum.Seconds()-first) > 1e-6 {
+			t.Errorf("the stages sum to %v, the metric is %v s", sum, first)
+		}
+		for i, want := range []string{bench.StageThread, bench.StageInside} {
+			if ended := traced.Trace.Events[i].Attributes; len(ended) != 3 || ended[2].Key != want {
+				t.Errorf("stage %d ended in %v, want %s", i, ended, want)
+			}
 		}
 	})
 }

@@ -30,6 +30,8 @@ func (l *lifecycleRun) mark() error {
 		l.notes = append(l.notes, bench.NoteHostClock)
 	}
 	l.values[First] = (l.createdAfter + l.first - l.started.Begin).Seconds()
-	l.stages = append(l.stages, bench.Stage{Name: Start, Span: bench.Span{Begin: l.started.Begin, End: l.first}})
+	l.stages = append(l.stages, bench.Stage{
+		Name: Start, Span: bench.Span{Begin: l.started.Begin, End: l.first}, Inside: l.first == mark.First,
+	})
 	return nil
 }

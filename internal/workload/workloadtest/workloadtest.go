@@ -21,7 +21,8 @@ type Trials struct {
 	Spec     bench.Spec
 	Params   map[string]string    // besides the defaults
 	ID       string               // of the run; default "test"
-	N        int                  // number of trials; default 1
+	N        int                  // number of timed trials; default 1
+	Traced   bool                 // a traced trial follows each of them
 	Trial    time.Duration        // time limit of a trial; default one minute
 	Op       time.Duration        // time limit of an operation; default 30 s
 	Clock    func() time.Duration // default: the real clock
@@ -88,6 +89,9 @@ func (x Trials) header() bench.Header {
 	p := bench.Plan{
 		Workload: x.Workload.Name(), MinBlocks: 1, MaxBlocks: x.N, TrialTime: x.Trial, OpTime: x.Op,
 		Cells: []bench.Cell{{Name: x.Engine.Name(), Engine: x.Engine.Name(), Baseline: true, Spec: x.Spec, Params: x.Params}},
+	}
+	if x.Traced {
+		p.Timeline = 1
 	}
 	return bench.Header{
 		ID: x.ID, Began: time.Now(), Plan: p, Schedule: schedule.Blocks(p), Metrics: x.Workload.Metrics(),

@@ -1,0 +1,125 @@
+package timeline_test
+
+import (
+	"compress/gzip"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/analysis/timeline"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/store/record"
+)
+
+// recorded reads a run that was measured on a real machine: traced trials and the timed ones of their blocks.
+func recorded(t testing.TB, file string) *bench.Run {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for run, err := range record.Read(z) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run
+	}
+	t.Fatalf("%s has no run", file)
+	return nil
+}
+
+// roles are those that the path of each engine has at least.
+var roles = map[string][]timeline.Role{
+	"native":     {"tare", "program"},
+	"runc":       {"tare", "runc", "runc init", "program"},
+	"crun":       {"tare", "crun", "program"},
+	"docker":     {"tare", "dockerd", "containerd", "shim", "runc", "runc init", "program"},
+	"containerd": {"tare", "containerd", "shim", "runc", "runc init", "program"},
+	"podman":     {"tare", "podman", "conmon", "crun", "program"},
+}
+
+// Every real timeline is explained: its tiles sum to the metric, every process has its role, and of less than
+// 5 % nothing is known.
+func TestRecorded(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.jsonl.gz")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, file := range files {
+		run := recorded(t, file)
+		result := timeline.Analyze(run)
+		if len(result.Cells) != len(run.Header.Plan.Cells) {
+			t.Errorf("%s: %d of %d cells have timelines", file, len(result.Cells), len(run.Header.Plan.Cells))
+		}
+		for i := range result.Cells {
+			c := &result.Cells[i]
+			name := run.Header.Plan.Cells[c.Cell].Name
+			if c.Complete == 0 || c.Complete != len(c.Timelines) || c.Failed > 0 {
+				t.Errorf("%s: %d of %d are complete: %s", name, c.Complete, len(c.Timelines), c.Incomplete)
+			}
+			for j := range c.Timelines {
+				check(t, name, &c.Timelines[j])
+			}
+			t.Logf("%s: %v, unknown %v, cost %v", name, c.Value.Value, c.Unknown, c.Cost.Ratio)
+			if c.Unknown > c.Value.Value/20 {
+				t.Errorf("%s: nothing is known of %v of %v", name, c.Unknown, c.Value.Value)
+			}
+		}
+	}
+}
+
+func check(t *testing.T, name string, one *timeline.Timeline) {
+	t.Helper()
+	now := time.Duration(0)
+	onPath := make([]time.Duration, len(one.Lanes))
+	var found []timeline.Role
+	for _, tile := range one.Tiles {
+		if tile.At != now || tile.Duration <= 0 {
+			t.Errorf("%s: a tile is from %v to %v, and the one before it ends at %v", name, tile.At, tile.End(), now)
+		}
+		now = tile.End()
+		onPath[tile.Lane] += tile.Duration
+		if role := one.Lanes[tile.Lane].Role; !slices.Contains(found, role) {
+			found = append(found, role)
+		}
+	}
+	if now != one.Value {
+		t.Errorf("%s: the tiles end at %v, the metric at %v", name, now, one.Value)
+	}
+	for _, want := range roles[name] {
+		if !slices.Contains(found, want) {
+			t.Errorf("%s: %s is not on its path, but %q", name, want, found)
+		}
+	}
+	for i, lane := range one.Lanes {
+		if lane.OnPath != onPath[i] || lane.Parent >= i && lane.Began > one.Lanes[lane.Parent].Began ||
+			lane.Began > lane.Ended || lane.Role == "" {
+			t.Errorf("%s: lane %d is %s %q from %v to %v with %v on the path", name, i, lane.Role, lane.Name, lane.Began,
+				lane.Ended, lane.OnPath)
+		}
+		for j, beside := range lane.Beside {
+			if beside.At < 0 || beside.End() > one.Value || beside.Lane != i || j > 0 && beside.At < lane.Beside[j-1].At {
+				t.Errorf("%s: lane %s has work from %v to %v beside the path", name, lane.Role, beside.At, beside.End())
+			}
+		}
+	}
+}
+
+// BenchmarkAnalyze shows what the timelines of a report take.
+func BenchmarkAnalyze(b *testing.B) {
+	files, err := filepath.Glob("testdata/*.jsonl.gz")
+	if err != nil || len(files) == 0 {
+		b.Fatal(files, err)
+	}
+	run := recorded(b, files[0])
+	for b.Loop() {
+		timeline.Analyze(run)
+	}
+}

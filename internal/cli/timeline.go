@@ -162,8 +162,13 @@ func explainPlan(args []string, budget string) (o planOptions, err error) {
 	}
 	o.addFlags(pflag.NewFlagSet("explain", pflag.ContinueOnError))
 	for _, f := range [][2]string{
-		{"engine", args[0]}, {"engine", append(slices.Clone(args), explainBase)[1]}, {"baseline", "engine=" + chosen[1]},
-		{"budget", budget}, {"precision", "off"}, {"timeline", "1"}, {"no-control", "true"},
+		{"engine", args[0]},
+		{"engine", append(slices.Clone(args), explainBase)[1]},
+		{"baseline", "engine=" + chosen[1]},
+		{"budget", budget},
+		{"precision", "off"},
+		{"timeline", "1"},
+		{"no-control", "true"},
 	} {
 		if err := o.flags.Set(f[0], f[1]); err != nil {
 			return o, &usageError{err, ""}

@@ -67,7 +67,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 		"A spectrum": d.Spectra[0], "A point of a spectrum": report.SpectrumPoint{}, "A curve": d.Curves[0],
 		"Timelines": report.Timelines{}, "A timeline of a cell": report.TimelineCell{},
 		"A difference of timelines": report.TimelineDifference{}, "A row of a timeline": report.TimelineRow{},
-		"A mean": report.Mean{},
+		"A mean":  report.Mean{},
 		"A level": d.Levels[0], "A difference": d.Differences[0], "A warning": d.Warned[0],
 	} {
 		b, err := json.Marshal(v)

@@ -87,7 +87,7 @@ func NewWaterfall(t *timeline.Timeline, slots, lanes int) *Waterfall {
 	first := leaders(counts, slots)
 	for r, lane := range kept {
 		l := &t.Lanes[lane]
-		w.Lanes = append(w.Lanes, WaterfallLane{laneName(l), l.OnPath, counts[r].choose(r, first), longest(t, lane)})
+		w.Lanes = append(w.Lanes, WaterfallLane{laneName(l), l.OnPath, counts[r].choose(r, first), longestTiles(t, lane)})
 	}
 	if others := othersLane(t, kept); others != nil {
 		others.Slots = counts[len(kept)].choose(len(kept), first)
@@ -147,8 +147,8 @@ func laneName(l *timeline.Lane) string {
 	return role
 }
 
-// longest are the longest tiles of a lane in words, each with where in the kernel it was.
-func longest(t *timeline.Timeline, lane int) (all []string) {
+// longestTiles are the longest tiles of a lane in words, each with where in the kernel it was.
+func longestTiles(t *timeline.Timeline, lane int) (all []string) {
 	const most, functions = 4, 3
 	var tiles []*timeline.Tile
 	for i := range t.Tiles {

@@ -170,7 +170,9 @@ func (t *tracer) arrows(first int, tl *timeline.Timeline) {
 }
 
 // known reports whether a tile belongs to a lane that there is.
-func known(tl *timeline.Timeline, x *timeline.Tile) bool { return x.Lane >= 0 && x.Lane < len(tl.Lanes) }
+func known(tl *timeline.Timeline, x *timeline.Tile) bool {
+	return x.Lane >= 0 && x.Lane < len(tl.Lanes)
+}
 
 // micros writes a time in microseconds, to the nanosecond.
 func micros(d time.Duration) json.Number {

@@ -205,8 +205,12 @@ func (c *canvas) waterfallKey(y float64) {
 		mark report.Mark
 		text string
 	}{
-		{report.Runs, "on a CPU"}, {report.InKernel, "in the kernel"}, {report.Waits, "waits"},
-		{report.WaitsForCPU, "waits for a CPU"}, {report.Beside, "works beside the chain"}, {report.NotKnown, "not known"},
+		{report.Runs, "on a CPU"},
+		{report.InKernel, "in the kernel"},
+		{report.Waits, "waits"},
+		{report.WaitsForCPU, "waits for a CPU"},
+		{report.Beside, "works beside the chain"},
+		{report.NotKnown, "not known"},
 	} {
 		x, row := float64(margin+i%2*column), y+float64(i/2*keyRow)
 		c.stretch(x, x+16, row+6, k.mark)

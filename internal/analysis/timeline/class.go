@@ -33,16 +33,20 @@ var functionRules = []rule{
 		"page_cache_", "vfs_mkdir", "vfs_rmdir", "vfs_unlink", "vfs_rename", "lookup_", "open_last_lookups", "flock_", "posix_lock_",
 	}},
 	{Program, []string{"bprm_execve", "begin_new_exec", "de_thread", "load_elf_", "exec_mmap"}},
-	{Processes, []string{"do_wait", "kernel_wait", "wait_for_vfork_done", "kernel_clone", "do_exit", "do_group_exit", "exit_mm",
-		"exit_notify", "zap_pid_ns", "ptrace_", "do_sigtimedwait", "sigsuspend", "pidfd_"}},
+	{Processes, []string{
+		"do_wait", "kernel_wait", "wait_for_vfork_done", "kernel_clone", "do_exit", "do_group_exit", "exit_mm",
+		"exit_notify", "zap_pid_ns", "ptrace_", "do_sigtimedwait", "sigsuspend", "pidfd_",
+	}},
 	{Messages, []string{
 		"pipe_", "anon_pipe_", "fifo_", "wait_for_partner", "unix_", "skb_wait", "__skb_wait", "sk_wait", "sock_", "ep_poll",
 		"do_epoll", "futex_", "do_futex", "__futex", "do_poll", "do_select", "do_sys_poll", "core_sys_select", "poll_", "eventfd_",
 		"n_tty_", "tty_", "signalfd_", "inotify_", "io_cqring_wait",
 	}},
 	{Timers, []string{"hrtimer_nanosleep", "do_nanosleep", "common_nsleep", "timerfd_", "msleep", "usleep_"}},
-	{Memory, []string{"handle_mm_fault", "do_user_addr_fault", "exc_page_fault", "do_mem_abort", "vm_mmap", "__vm_munmap",
-		"do_mmap", "do_munmap", "mmap_", "do_swap_page", "try_to_free", "alloc_pages", "__alloc_pages"}},
+	{Memory, []string{
+		"handle_mm_fault", "do_user_addr_fault", "exc_page_fault", "do_mem_abort", "vm_mmap", "__vm_munmap",
+		"do_mmap", "do_munmap", "mmap_", "do_swap_page", "try_to_free", "alloc_pages", "__alloc_pages",
+	}},
 }
 
 // classOfStack is the class of what a thread does in some kernel functions; Other if no rule knows.

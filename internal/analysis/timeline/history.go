@@ -10,8 +10,8 @@ import (
 
 // A history is what the events of a recording say about each thread. Times are since the sample began.
 type history struct {
-	threads map[int]*thread // by ID; one that has executed a program in place of its process's first thread has two
-	lanes   []lane          // one for each program that was executed, and for each process that was there before
+	threads map[int]*thread  // by ID; one that has executed a program in place of its process's first thread has two
+	lanes   []lane           // one for each program that was executed, and for each process that was there before
 	changes map[int][]change // by process: which lane it belonged to from when on
 	stacks  [][]string
 	start   time.Duration // of the recording

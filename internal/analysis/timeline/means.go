@@ -106,7 +106,7 @@ func details(trials []map[Key]*tally, k Key) (processes float64, reasons []Reaso
 		if row == nil {
 			continue
 		}
-		processes += float64(len(row.processes)) / n
+		processes += float64(len(row.processes))
 		for name, r := range row.reasons {
 			if total[name] == nil {
 				total[name] = &reasonTally{}
@@ -122,7 +122,7 @@ func details(trials []map[Key]*tally, k Key) (processes float64, reasons []Reaso
 	slices.SortFunc(reasons, func(a, b Reason) int {
 		return cmp.Or(cmp.Compare(b.Mean, a.Mean), cmp.Compare(a.Name, b.Name))
 	})
-	return processes, reasons[:min(len(reasons), mostReasons)]
+	return processes / n, reasons[:min(len(reasons), mostReasons)]
 }
 
 // meanOf is the mean of some nanoseconds, with the interval of a confidence.

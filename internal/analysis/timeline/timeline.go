@@ -18,11 +18,11 @@ type Kind string
 
 // The kinds of a tile.
 const (
-	OnCPU   Kind = "on CPU"              // in the process's own code
+	OnCPU   Kind = "on CPU"               // in the process's own code
 	InCall  Kind = "on CPU in the kernel" // in a system call
-	Ready   Kind = "waits for a CPU"     // it could have run
-	Waiting Kind = "waits"               // for what Tile.Reason names
-	Unknown Kind = "unknown"             // the events do not tell
+	Ready   Kind = "waits for a CPU"      // it could have run
+	Waiting Kind = "waits"                // for what Tile.Reason names
+	Unknown Kind = "unknown"              // the events do not tell
 )
 
 // A Class says what the time was for. It is made of the system call and of the kernel functions in which
@@ -31,18 +31,18 @@ type Class string
 
 // The classes of a tile.
 const (
-	Code      Class = "own code"   // of the process: OnCPU and Ready, and what no system call explains
+	Code      Class = "own code"      // of the process: OnCPU and Ready, and what no system call explains
 	Program   Class = "program start" // execute a program
-	Processes Class = "processes"  // make, end and wait for processes and threads
-	Messages  Class = "messages"   // pipes, sockets, epoll, futexes: from one thread to another
-	Storage   Class = "storage"    // files, mounts, fsync
-	Network   Class = "network"    // netlink, network namespaces, packet filters
+	Processes Class = "processes"     // make, end and wait for processes and threads
+	Messages  Class = "messages"      // pipes, sockets, epoll, futexes: from one thread to another
+	Storage   Class = "storage"       // files, mounts, fsync
+	Network   Class = "network"       // netlink, network namespaces, packet filters
 	Groups    Class = "control groups"
 	Names     Class = "namespaces"
-	Security  Class = "security"   // seccomp, capabilities, keys, security modules
+	Security  Class = "security" // seccomp, capabilities, keys, security modules
 	Memory    Class = "memory"
-	Timers    Class = "timers"     // sleep and polling
-	Devices   Class = "devices"    // woken by an interrupt
+	Timers    Class = "timers"  // sleep and polling
+	Devices   Class = "devices" // woken by an interrupt
 	Other     Class = "other"
 )
 

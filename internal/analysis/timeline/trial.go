@@ -52,7 +52,7 @@ func newTimeline(s *bench.Sample) (t Timeline, metric string) {
 	}
 	h := newHistory(r)
 	if why := t.follow(h, stages); why != "" {
-		t.Incomplete = why
+		t.Incomplete, t.Tiles = why, nil
 		return t, metric
 	}
 	t.keepLanes(h, stages)

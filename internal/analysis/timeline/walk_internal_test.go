@@ -31,12 +31,12 @@ func newTape() *tape {
 			{ID: tare, Parent: 1, Name: "tare", Tare: true}, {ID: daemon, Parent: 1, Name: "dockerd"},
 		},
 		Stacks: [][]string{
-			{"__schedule", "schedule", "pipe_read", "vfs_read"},                      // 0
-			{"try_to_wake_up", "hrtimer_wakeup", "hrtimer_interrupt", "sysvec_apic"}, // 1
-			{"__schedule", "schedule", "percpu_down_write", "cgroup_procs_write_start"}, // 2
-			{"try_to_wake_up", "rcu_gp_cleanup"},                                     // 3
+			{"__schedule", "schedule", "pipe_read", "vfs_read"},                            // 0
+			{"try_to_wake_up", "hrtimer_wakeup", "hrtimer_interrupt", "sysvec_apic"},       // 1
+			{"__schedule", "schedule", "percpu_down_write", "cgroup_procs_write_start"},    // 2
+			{"try_to_wake_up", "rcu_gp_cleanup"},                                           // 3
 			{"try_to_wake_up", "virtblk_done", "handle_irq_event", "asm_common_interrupt"}, // 4
-			{"__schedule", "schedule", "jbd2_log_wait_commit", "ext4_sync_file"},     // 5
+			{"__schedule", "schedule", "jbd2_log_wait_commit", "ext4_sync_file"},           // 5
 		},
 	}}
 }
@@ -56,10 +56,11 @@ func (t *tape) add(at int, k recording.Kind, thread, other int) *recording.Event
 	return &t.Events[len(t.Events)-1]
 }
 
-func (t *tape) on(at, thread int)          { t.add(at, recording.Switch, 0, thread) }
-func (t *tape) preempted(at, thread int)   { t.add(at, recording.Switch, thread, 0).Preempted = true }
+func (t *tape) on(at, thread int) { t.add(at, recording.Switch, 0, thread) }
+func (t *tape) preempted(at, thread int) { t.add(at, recording.Switch, thread, 0).Preempted = true }
+
 func (t *tape) blocks(at, thread, stack int) { t.add(at, recording.Switch, thread, 0).Stack = stack }
-func (t *tape) fork(at, thread, other int) { t.add(at, recording.Fork, thread, other) }
+func (t *tape) fork(at, thread, other int)   { t.add(at, recording.Fork, thread, other) }
 func (t *tape) exec(at, thread int, file string) {
 	t.add(at, recording.Exec, thread, thread).Text = file
 }

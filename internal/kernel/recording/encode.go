@@ -26,9 +26,9 @@ const (
 // Limits on a recording that is read. They prevent a small hostile file from causing a large allocation.
 const (
 	maxEvents = 1 << 19
-	maxText   = 64 << 20         // bytes of its JSON
-	maxNumber = 1 << 30          // of a process
-	maxTime   = 24 * time.Hour   // between two events
+	maxText   = 64 << 20                     // bytes of its JSON
+	maxNumber = 1 << 30                      // of a process
+	maxTime   = 24 * time.Hour               // between two events
 	maxSize   = bench.MaxTraceBytes - 16<<10 // of the encoded events
 )
 
@@ -39,7 +39,7 @@ type columns struct {
 	Stacks    [][]int   `json:"stacks"` // functions, the innermost first
 	Lost      int       `json:"lost,omitempty"`
 
-	First        int64  `json:"first_ns"` // when the first event was
+	First        int64   `json:"first_ns"` // when the first event was
 	After        []int64 `json:"after_ns"` // since the event before it; 0 for the first
 	Kind         []Kind  `json:"kind"`
 	Thread       []int   `json:"thread"`

@@ -81,7 +81,7 @@ func (c coder) fork() asm.Instructions {
 		argument(asm.R7, 0), argument(asm.R8, 1),
 		c.task(asm.R7, at+offThread, at+offProcess), c.unlessFollowed("end"),
 		c.task(asm.R8, at+offOther, at+offOtherProc),
-		asm.Instructions{asm.StoreImm(asm.RFP, value, 1, asm.DWord)},
+		asm.Instructions{asm.Mov.Imm(asm.R1, 1), asm.StoreMem(asm.RFP, value, asm.R1, asm.DWord)},
 		bpf.Update(c.followed, key, value, int32(ebpf.UpdateAny)),
 		begin(at, recording.Fork),
 		c.emit(at, eventSize),
@@ -221,9 +221,10 @@ func argument(to asm.Register, number int16) asm.Instructions {
 }
 
 // zeroed sets what lies on the stack to 0: the kernel takes nothing from it that was never written.
-func zeroed(at, size int16) (code asm.Instructions) {
+func zeroed(at, size int16) asm.Instructions {
+	code := asm.Instructions{asm.Mov.Imm(asm.R0, 0)}
 	for i := int16(0); i < size; i += 8 {
-		code = append(code, asm.StoreImm(asm.RFP, at+i, 0, asm.DWord))
+		code = append(code, asm.StoreMem(asm.RFP, at+i, asm.R0, asm.DWord))
 	}
 	return code
 }

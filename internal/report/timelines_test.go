@@ -249,8 +249,8 @@ func TestTimelineWords(t *testing.T) {
 	}
 	d := &report.TimelineDifference{Cell: "a", Base: "b", Mean: report.Mean{Value: -0.0021}}
 	for want, change := range map[string]func(){
-		"": func() {}, "in what is too small for a row": func() { d.Rest = 1e-4 },
-		"in 1 row without evidence of a difference, and in what is too small for a row": func() { d.Folded = 1 },
+		"": func() {}, "what is too small for a row": func() { d.Rest = 1e-4 },
+		"1 row without evidence of a difference, and what is too small for a row": func() { d.Folded = 1 },
 	} {
 		d.Rest, d.Folded = 0, 0
 		if change(); d.RestText() != want {
@@ -276,7 +276,7 @@ func TestTimelineWarnings(t *testing.T) {
 		t.Errorf("nothing is wrong, and told: %s", got)
 	}
 	for want, change := range map[string]func(c *timeline.Cell){
-		"clearly slower":      func(c *timeline.Cell) { c.Cost.Ratio = 1.151 },
+		"15 % longer":      func(c *timeline.Cell) { c.Cost.Ratio = 1.151 },
 		"12 events were lost": func(c *timeline.Cell) { c.Lost = 12 },
 		"1 traced trial is incomplete and in no mean: the clock": func(c *timeline.Cell) {
 			c.Complete, c.Incomplete = 0, "the clock of the container is another one"

@@ -56,8 +56,8 @@ func times(n float64, format string) string {
 func timelineWarnings(c *timeline.Cell) []string {
 	all := []string{}
 	if c.Cost.Blocks > 0 && c.Cost.Ratio > timeline.TooCostly {
-		all = append(all, "tracing makes this cell clearly slower, and most of all what makes many system calls: "+
-			"read the times as shares, not as milliseconds")
+		all = append(all, "its traced trials took more than 15 % longer than its timed ones, by tracing or by chance: read "+
+			"the times as shares, not as milliseconds")
 	}
 	if c.Lost > 0 {
 		all = append(all, fmt.Sprintf("%s were lost, because the buffer was full; their trials are in no mean",
@@ -124,14 +124,14 @@ func (d *TimelineDifference) Summary() string {
 
 // RestText says what is not in the rows; empty if nothing is left.
 func (d *TimelineDifference) RestText() string {
-	const small = "in what is too small for a row"
+	const small = "what is too small for a row"
 	more := "row"
 	if len(d.Rows) > 0 {
 		more = "more row"
 	}
 	switch {
 	case d.Folded > 0:
-		return fmt.Sprintf("in %s without evidence of a difference, and %s", unit.FormatCount(d.Folded, more), small)
+		return fmt.Sprintf("%s without evidence of a difference, and %s", unit.FormatCount(d.Folded, more), small)
 	case d.Rest != 0:
 		return small
 	default:
@@ -224,7 +224,7 @@ func differenceTable(d *TimelineDifference, title string) Table {
 	}
 	if rest := d.RestText(); rest != "" {
 		t.Groups[0].Lines = append(t.Groups[0].Lines, TableRow{
-			Cells: []string{"", rest, Signed(d.Rest, s) + " " + s.Suffix, ""},
+			Cells: []string{"all else", rest, Signed(d.Rest, s) + " " + s.Suffix, ""},
 		})
 	}
 	return t

@@ -65,9 +65,7 @@ func (p *printer) rows(t *report.Table) {
 		if widths[interval] > 0 {
 			first += term.Pad(r.Cells[interval], widths[interval]+gap, false)
 		}
-		if r.Cells[who] != "" {
-			first += term.Pad(term.Shorten(r.Cells[who], widths[who]), widths[who]+gap, false)
-		}
+		first += term.Pad(term.Shorten(r.Cells[who], widths[who]), widths[who]+gap, false)
 		hang := term.Width(first)
 		if p.Width-hang < leastFinding {
 			hang = 2 * len(indent)

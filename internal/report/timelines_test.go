@@ -276,7 +276,7 @@ func TestTimelineWarnings(t *testing.T) {
 		t.Errorf("nothing is wrong, and told: %s", got)
 	}
 	for want, change := range map[string]func(c *timeline.Cell){
-		"15 % longer":      func(c *timeline.Cell) { c.Cost.Ratio = 1.151 },
+		"15 % longer":         func(c *timeline.Cell) { c.Cost.Ratio = 1.151 },
 		"12 events were lost": func(c *timeline.Cell) { c.Lost = 12 },
 		"1 traced trial is incomplete and in no mean: the clock": func(c *timeline.Cell) {
 			c.Complete, c.Incomplete = 0, "the clock of the container is another one"

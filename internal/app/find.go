@@ -88,9 +88,9 @@ func OpenValues(ctx context.Context, s bench.Store, name string) (*bench.Run, er
 	return openToShow(ctx, s, name, record.CollectValues)
 }
 
-// OpenSingles reads the run that a user means to show single operations too: all but the traces of its
-// samples; see FindRun. A process that opens a large run has less garbage beside it from then on, for
-// which it collects more often. It should not measure.
+// OpenSingles reads the run that a user means to show single operations and timelines too: all but the traces
+// of trials that were not run for them; see FindRun. A process that opens a large run has less garbage beside it
+// from then on, for which it collects more often. It should not measure.
 func OpenSingles(ctx context.Context, s bench.Store, name string) (*bench.Run, error) {
 	return openToShow(ctx, s, name, record.CollectSingles)
 }

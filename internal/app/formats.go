@@ -4,9 +4,11 @@ import (
 	"io"
 	"iter"
 
+	"github.com/tare-bench/tare/internal/analysis/timeline"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/report/bencher"
+	"github.com/tare-bench/tare/internal/report/chrometrace"
 	"github.com/tare-bench/tare/internal/report/csv"
 	"github.com/tare-bench/tare/internal/report/figure"
 	"github.com/tare-bench/tare/internal/report/gobench"
@@ -75,6 +77,11 @@ func WriteFindings(w io.Writer, d *report.Document, s Style) error {
 	return text.WriteFindings(w, d, text.Options{Color: s.Color, Width: s.Width})
 }
 
+// WriteTimelines writes where the time of a run's starts goes, for a terminal.
+func WriteTimelines(w io.Writer, d *report.Document, s Style) error {
+	return text.WriteTimelines(w, d, text.Options{Color: s.Color, Width: s.Width, All: s.All})
+}
+
 // withoutStyle is a format that looks the same everywhere.
 func withoutStyle(write func(io.Writer, *report.Document) error) func(io.Writer, *report.Document, Style) error {
 	return func(w io.Writer, d *report.Document, _ Style) error { return write(w, d) }
@@ -106,6 +113,10 @@ func Exports() []Export {
 	return []Export{
 		{"record", "is JSON lines, which can be imported again (see docs/format.md)", record.WriteEvents},
 		{"gobench", "is the input of benchstat", writeGobench},
+		{
+			"trace", "is for ui.perfetto.dev: the timeline of one start of each cell, of a run with --timeline",
+			writeTrace,
+		},
 	}
 }
 
@@ -116,6 +127,19 @@ func writeGobench(w io.Writer, events iter.Seq2[record.Event, error]) error {
 		return err
 	}
 	return gobench.Write(w, h, samplesOf(events))
+}
+
+// writeTrace writes the timelines of a run.
+func writeTrace(w io.Writer, events iter.Seq2[record.Event, error]) error {
+	run, err := record.CollectTraced(events)
+	if err != nil {
+		return err
+	}
+	r := timeline.Analyze(run)
+	if err := checkTimeline(run, r); err != nil {
+		return err
+	}
+	return chrometrace.Write(w, &run.Header.Plan, r)
 }
 
 // samplesOf yields the samples among the pieces of a run.

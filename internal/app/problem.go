@@ -59,6 +59,7 @@ const (
 	NameTaken       Kind = "name-taken"       // by the run
 	ManyRemarks     Kind = "many-remarks"     // on the run: there is no room for more
 	BadRemark       Kind = "bad-remark"       // nothing can be noted so
+	NoTimeline      Kind = "no-timeline"      // of the run, or of a cell; Names are the cells that have one
 )
 
 // Of stores and of what is left.
@@ -85,7 +86,7 @@ func Kinds() []Kind {
 		NoState, LeftBehind, LeftBehindThere, HostLost, NotAlone, NoPartner,
 		Interrupted, Stopped, NothingMeasured, NothingCompared,
 		Finished, Unfinished, Imported, NoIncomplete, OtherMetrics, NotCounted, NotTraced,
-		UnderWay, BadName, NameTaken, ManyRemarks, BadRemark,
+		UnderWay, BadName, NameTaken, ManyRemarks, BadRemark, NoTimeline,
 		NoRuns, NoRun, ManyRuns, LastUnknown, NoScheme, NoStore, NotAFile, NotAStore,
 		BadRunID, UnknownRun, ForeignFiles, NotAsked,
 	}

@@ -105,6 +105,11 @@ func adviceForRun(p *app.Problem) advice {
 		return advice{true, "'tare show " + p.Run + "' shows them"}
 	case app.BadRemark:
 		return advice{usage: true}
+	case app.NoTimeline:
+		if len(p.Names) > 0 {
+			return advice{true, "cells with a timeline: " + strings.Join(p.Names, ", ")}
+		}
+		return advice{true, "'tare run lifecycle --timeline' makes a run with timelines"}
 	default:
 		return advice{}
 	}

@@ -23,7 +23,7 @@ func flagGroups() []manual.Group {
 		{Title: "How long", Flags: []string{"budget", "blocks", "warmup", "washout", "trial-timeout", "operation-timeout"}},
 		{
 			Title: "Statistics",
-			Flags: []string{"precision", "smallest", "primary", "no-control", "seed", "syscalls", "interleave"},
+			Flags: []string{"precision", "smallest", "primary", "no-control", "seed", "syscalls", "timeline", "interleave"},
 		},
 		{Title: "Judgement", Flags: []string{"strict", "plant", "junit", "markdown", "gitlab", "github"}},
 		{Title: "Output", Flags: []string{"all", "format", "html", "yaml", "output", "output-dir", "name", "label"}},
@@ -65,7 +65,7 @@ func flagDefaults() map[string]string {
 // commandGroups are the groups in which help shows the commands.
 func commandGroups() []manual.CommandGroup {
 	return []manual.CommandGroup{
-		{Title: "Measure", Commands: []string{"run", "plan", "resume", "gate"}},
+		{Title: "Measure", Commands: []string{"run", "explain", "plan", "resume", "gate"}},
 		{
 			Title:    "Results",
 			Commands: []string{"show", "report", "list", "compare", "note", "rm", "export", "import", "check"},

@@ -175,6 +175,7 @@ which differences are real.
 To begin with:
   tare run             measure what a container costs here, in about two minutes
   tare run image A B   measure which of two images costs a service less
+  tare explain docker  show where the time of a container's start goes
   tare doctor          show which engines work here and what disturbs measurements`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -206,7 +207,8 @@ To begin with:
 	g.BoolVarP(&a.global.Quiet, "quiet", "q", false, "print only the result and errors: no progress, no notices")
 	g.BoolVarP(&a.global.Verbose, "verbose", "v", false, "print more detail to stderr")
 	root.AddCommand(
-		a.runCommand(), a.planCommand(), a.listCommand(), a.showCommand(), a.reportCommand(), a.gateCommand(),
+		a.runCommand(), a.explainCommand(), a.planCommand(), a.listCommand(), a.showCommand(), a.reportCommand(),
+		a.gateCommand(),
 		a.compareCommand(), a.exportCommand(), a.importCommand(), a.checkCommand(), a.resumeCommand(),
 		a.noteCommand(), a.rmCommand(),
 		a.imageCommand(), a.packCommand(), a.cleanCommand(), a.doctorCommand(), a.agentCommand(), a.versionCommand(),

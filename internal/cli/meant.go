@@ -28,6 +28,8 @@ func meant(word string) string {
 		return "did you mean show?"
 	case "engines", "check-engines", "info":
 		return "did you mean doctor?"
+	case "why", "trace", "profile":
+		return "did you mean explain?"
 	case "continue":
 		return "did you mean resume?"
 	case "experiments":

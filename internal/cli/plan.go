@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -81,6 +82,9 @@ func (o *planOptions) addFlags(f *pflag.FlagSet) {
 	f.Uint64Var(&o.seed, "seed", 0, "`number` that determines the order of trials")
 	f.BoolVar(&o.overrides.Syscalls, "syscalls", false,
 		"also count the system calls of containers, as a reason; slows every system call of this machine")
+	f.IntVar(&o.overrides.Timeline, "timeline", 0, fmt.Sprintf("after every `K` blocks (%d by default), also trace one "+
+		"start in each cell: where its time goes; not in the other numbers", bench.TimelineEvery))
+	f.Lookup("timeline").NoOptDefVal = strconv.Itoa(bench.TimelineEvery)
 	f.BoolVar(&o.noControl, "no-control", false, "do not run the baseline a second time to measure the noise")
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/analysis/timeline"
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/experiment"
@@ -95,6 +96,16 @@ func (a *invocation) document(r *bench.Run, short report.Short) (*report.Documen
 
 // documentWithin takes the smallest difference that matters, as a ratio; 0 = the plan's.
 func (a *invocation) documentWithin(r *bench.Run, short report.Short, smallest float64) (*report.Document, error) {
+	d, err := a.analysed(r, short, smallest)
+	if err == nil {
+		plan := &r.Header.Plan
+		d.AddTimelines(report.NewTimelines(plan, timeline.Analyze(r), report.BaselinePairs(plan)))
+	}
+	return d, err
+}
+
+// analysed is a document without timelines.
+func (a *invocation) analysed(r *bench.Run, short report.Short, smallest float64) (*report.Document, error) {
 	result, err := analysis.Analyze(r, analysis.Options{
 		Notes: bench.NotesOf(app.Workloads()...), Running: r.End == nil && a.underWay(&r.Header), Singles: true,
 		Smallest: smallest,

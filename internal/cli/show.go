@@ -20,9 +20,10 @@ import (
 func (a *invocation) showCommand() *cobra.Command {
 	var format formatOptions
 	var trials, applied, plot bool
+	var traced timelineOptions
 	var as string
 	cmd := &cobra.Command{
-		Use:   "show [RUN]",
+		Use:   "show [RUN [CELL]]",
 		Short: "Show the report of a stored run",
 		Long: `Show analyses a stored run again and prints its report. RUN is an ID, a unique
 beginning or end of one, a name, or "last", which is the default.
@@ -31,21 +32,29 @@ beginning or end of one, a name, or "last", which is the default.
 really applied to the containers of each cell. --plot draws the values and
 changes of the primary metrics.
 
+--timeline shows where the time of a start goes, of a run that was made with it:
+what each cell spends more than its baseline and, with CELL, the processes that
+took part. --vs compares CELL with another one.
+
 ` + formDocs(),
-		Args: atMostOne("a run"),
+		Args: runAndCell(&traced),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.checkFormat(format); err != nil {
 				return err
 			}
-			if err := exclusiveLists(format, trials, applied, plot); err != nil {
+			views := map[string]bool{"--trials": trials, "--applied": applied, "--plot": plot, "--timeline": traced.on}
+			if err := exclusiveLists(format, views); err != nil {
 				return err
 			}
-			others := a.global.JSON || format.name != "" || format.page != "" || trials || applied || plot
+			others := a.global.JSON || format.name != "" || format.page != "" || trials || applied || plot || traced.on
 			if err := checkForm(as, others); err != nil {
 				return err
 			}
 			return a.withRuns(cmd.Context(), func(s bench.Store) error {
 				name := append(args, "last")[0]
+				if traced.on {
+					return a.showTimeline(cmd.Context(), s, name, traced, format)
+				}
 				if trials {
 					id, err := app.FindRun(cmd.Context(), s, name)
 					if err != nil {
@@ -77,16 +86,19 @@ changes of the primary metrics.
 	cmd.Flags().BoolVar(&trials, "trials", false, "list every trial with its outcome")
 	cmd.Flags().BoolVar(&applied, "applied", false, "show the settings that were applied in each cell")
 	cmd.Flags().BoolVar(&plot, "plot", false, "draw the values and changes of each primary metric")
+	cmd.Flags().BoolVar(&traced.on, "timeline", false, "show where the time of a start goes, process by process")
+	cmd.Flags().StringVar(&traced.vs, "vs", "", "with --timeline: compare with this `cell` instead of the baseline")
 	cmd.Flags().StringVar(&as, "as", "", "print the run in the form of another `program`: "+sentenceList(formNames()))
-	cmd.ValidArgsFunction = a.completeRuns
+	cmd.ValidArgsFunction = a.completeRunAndCell
+	completeFlag(cmd, "vs", a.completeCells)
 	completeFlag(cmd, "as", completeFixed(formNames()...))
 	return cmd
 }
 
 // exclusiveLists refuses a view of a run combined with another one, or with a format of reports.
-func exclusiveLists(format formatOptions, trials, applied, plot bool) error {
+func exclusiveLists(format formatOptions, chosen map[string]bool) error {
 	var views []string
-	for name, on := range map[string]bool{"--trials": trials, "--applied": applied, "--plot": plot} {
+	for name, on := range chosen {
 		if on {
 			views = append(views, name)
 		}

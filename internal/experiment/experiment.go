@@ -98,6 +98,7 @@ type Overrides struct {
 	Seed      *uint64
 	Control   *bool
 	Syscalls  bool // true counts them; false leaves what the file says
+	Timeline  int  // traces trials after every so many blocks
 }
 
 // Levels are a factor and its levels.
@@ -167,6 +168,9 @@ func (o Overrides) fields() []yamldoc.Field {
 	}
 	if o.Syscalls {
 		add("syscalls", "true")
+	}
+	if o.Timeline != 0 {
+		add("timeline", strconv.Itoa(o.Timeline))
 	}
 	if o.Primary != nil {
 		out = append(out, flagField("primary", flagList("--primary", o.Primary)))

@@ -34,6 +34,7 @@ type file struct {
 	slice     placed[time.Duration]
 	seed      placed[uint64]
 	syscalls  placed[bool]
+	timeline  placed[int64]
 	hooks     []bench.Hook
 	labels    []bench.Label
 }
@@ -104,6 +105,10 @@ func fileKeys() []key[file] {
 		fieldOf("syscalls", "Count the system calls of containers, as a reason for differences. This slows every system "+
 			"call of the machine. Default: `false`.", "syscalls: true", located(boolean()),
 			func(f *f) *placed[bool] { return &f.syscalls }),
+		fieldOf("timeline", "After every so many blocks, run each cell once more and trace where the time of its start "+
+			"goes. Such a trial is in no other number. It is more often if a run of `blocks` would otherwise have fewer "+
+			"than 6 of them. Default: none.", "timeline: 4", located(count(1, bench.MaxBlocks)),
+			func(f *f) *placed[int64] { return &f.timeline }),
 		fieldOf("hooks", "Actions on the host around trials. They are never timed.",
 			"hooks: [{when: before-trial, do: drop-caches}]", listOf(hook()), func(f *f) *[]bench.Hook { return &f.hooks }),
 		fieldOf("labels", "Your own notes, stored with the run.", "labels: {ticket: X-1}", labels(),

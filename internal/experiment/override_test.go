@@ -130,7 +130,7 @@ func TestOverrideFields(t *testing.T) {
 		Primary: []string{"rate"},
 		Blocks:  "3..40", Precision: []string{"5%"}, Smallest: []string{"4%"}, Budget: "off", Washout: "1s",
 		Trial: "9s", Operation: "8s",
-		Warmup: &warmup, Seed: &seed, Control: &control, Syscalls: true,
+		Warmup: &warmup, Seed: &seed, Control: &control, Syscalls: true, Timeline: 5,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestOverrideFields(t *testing.T) {
 	p.Factors, p.Cells = nil, nil
 	want := bench.Plan{
 		Name: "x", Workload: "burst", Seed: 9, Warmup: 2, MinBlocks: 9, MaxBlocks: 40, Precision: 0.05, Smallest: 0.04,
-		TrialTime: 9 * time.Second, OpTime: 8 * time.Second, Washout: time.Second, Restrict: []string{"rate"}, Syscalls: true,
+		TrialTime: 9 * time.Second, OpTime: 8 * time.Second, Washout: time.Second, Restrict: []string{"rate"}, Syscalls: true, Timeline: 5,
 		Labels: []bench.Label{{Key: "owner", Value: "me"}, {Key: "ticket", Value: "X-2"}},
 	}
 	if diff := cmp.Diff(want, p); diff != "" {

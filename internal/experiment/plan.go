@@ -62,6 +62,7 @@ func (e *Experiment) Plan(known Known, seed uint64) (bench.Plan, error) {
 		return slices.ContainsFunc(plan.Cells, func(c bench.Cell) bool { return c.Engine == name })
 	})
 	plan.MinBlocks, plan.MaxBlocks = p.blocks(plan)
+	plan.TraceEvery(int(p.file.timeline.or(0)))
 	if err := p.Err(); err != nil {
 		return bench.Plan{}, err
 	}

@@ -47,9 +47,11 @@ type Document struct {
 	Differences []Difference `json:"differences"`      // what is not the same in all runs of a comparison
 	Spectra     []Spectrum   `json:"spectra"`          // percentiles of single operations
 	Curves      []Curve      `json:"curves"`           // single operations one after the other
-	Trust       *Trust       `json:"trust,omitempty"`
-	Next        []Step       `json:"next,omitempty"` // at most two
-	View        `json:"-"`
+	// Timelines say where the time of starts goes; nil unless trials were traced for that.
+	Timelines *Timelines `json:"timelines,omitempty"`
+	Trust     *Trust     `json:"trust,omitempty"`
+	Next      []Step     `json:"next,omitempty"` // at most two
+	View      `json:"-"`
 }
 
 // A Run is one of the runs that a report is about.
@@ -312,10 +314,11 @@ type View struct {
 	Failures     []Line
 	DataPaths    []Line
 	Levels       []Line
-	Applied      []Line // what the engines applied
-	Plan         []Line // what was fixed before the first trial
-	Absent       []Line // cells that their engine cannot do, and why
-	Written      []Line // on the run, by people
+	Applied      []Line  // what the engines applied
+	Plan         []Line  // what was fixed before the first trial
+	Absent       []Line  // cells that their engine cannot do, and why
+	Written      []Line  // on the run, by people
+	Timelines    []Table // where the time goes: the differences, then the cells
 	Notes        []Note
 	Trailer      []string // set by the caller: where the run was saved, what to do next
 }

@@ -205,7 +205,7 @@ func TestUnitsStay(t *testing.T) {
 // TestJSONIsRead checks that the JSON reads back as the same document.
 func TestJSONIsRead(t *testing.T) {
 	for _, s := range states() {
-		if s.name == "hostile" {
+		if strings.HasSuffix(s.name, "hostile") {
 			continue // what is not UTF-8 cannot come back
 		}
 		d := s.document(t)

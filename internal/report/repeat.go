@@ -167,6 +167,9 @@ func limitFlags(p *bench.Plan) []string {
 	if p.Syscalls {
 		flags = append(flags, "--syscalls")
 	}
+	if p.Timeline > 0 {
+		flags = append(flags, fmt.Sprintf("--timeline=%d", p.Timeline))
+	}
 	flags = append(flags, "--interleave "+or(p.Slice.String(), p.Slice > 0), "--warmup "+strconv.Itoa(p.Warmup),
 		"--washout "+or(p.Washout.String(), p.Washout > 0))
 	if p.TrialTime > 0 {

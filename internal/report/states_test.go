@@ -24,6 +24,8 @@ type state struct {
 
 	group   func(*bench.Header) string // of a comparison; nil = as it is without
 	running func(*bench.Header) bool   // what is under way; nil = nothing
+
+	timelines func(*bench.Plan) *report.Timelines // nil = none
 }
 
 // states are all of them.
@@ -64,6 +66,8 @@ func states() []state {
 		{name: "all-failed", runs: single(allFailed)},
 		{name: "empty", runs: single(empty)},
 		{name: "hostile", runs: single(hostile)},
+		{name: "timeline", runs: single(dockerAndRunc), timelines: explained},
+		{name: "timeline-hostile", runs: single(dockerAndRunc), timelines: explainedByOthers},
 		{name: "quick", runs: single(quick)},
 		{name: "ten-cells", runs: single(tenCells)},
 		{name: "hundred-cells", runs: single(hundredCells), huge: true},
@@ -100,6 +104,9 @@ func (s state) document(t testing.TB) *report.Document {
 		t.Fatal(err)
 	}
 	d := report.New(r, lastPart)
+	if s.timelines != nil {
+		d.AddTimelines(s.timelines(&runs[0].Header.Plan))
+	}
 	d.Trailer = []string{"saved as " + r.Header.ID + " · tare show " + r.Header.ID}
 	return d
 }

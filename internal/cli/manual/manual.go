@@ -188,6 +188,9 @@ func textOf(f *pflag.Flag) flagText {
 	if f.Shorthand != "" {
 		t.short = "-" + f.Shorthand
 	}
+	if f.NoOptDefVal != "" && value != "" { // it can be left out
+		t.long, t.value = t.long+"[="+value+"]", ""
+	}
 	switch note := f.Annotations[defaultNote]; {
 	case len(note) > 0:
 		t.doc += fmt.Sprintf(" (default %s)", note[0])

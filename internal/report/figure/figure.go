@@ -1,5 +1,5 @@
 // Package figure draws what a report says, as SVG: single values, changes with their
-// intervals, drift, conditions, percentiles and curves. The same report gives the same
+// intervals, drift, conditions, percentiles, curves and timelines. The same report gives the same
 // bytes. It needs no script, no font and no network, and it computes no statistics.
 //
 // A figure is one or more panels, each an SVG element of its own that is as wide as a
@@ -36,6 +36,7 @@ const (
 	Levels      Kind = "levels"      // by the level of a condition
 	Percentiles Kind = "percentiles" // of single operations
 	Sequence    Kind = "sequence"    // single operations one after the other
+	Waterfall   Kind = "timeline"    // process by process
 )
 
 // A Panel is one SVG element.
@@ -147,7 +148,7 @@ func All(d *report.Document) (all []Figure) {
 			all = append(all, levels(m)...)
 		}
 	}
-	all = append(append(all, spectra(d)...), curves(d)...)
+	all = append(append(append(all, waterfalls(d)...), spectra(d)...), curves(d)...)
 	seen := map[string]int{}
 	for i := range all {
 		if seen[all[i].Name]++; seen[all[i].Name] > 1 { // characters that no name keeps made them the same

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/analysis/analysistest"
+	"github.com/tare-bench/tare/internal/analysis/timeline"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/report/figure"
@@ -207,6 +208,50 @@ func TestPageIsSmall(t *testing.T) {
 	}
 }
 
+// foreignTimelines are those of a run in which every name of a timeline is foreign text.
+func foreignTimelines(plan *bench.Plan, s string) *report.Timelines {
+	tl := analysistest.Docker(bench.Trial{})
+	for i := range tl.Lanes {
+		tl.Lanes[i].Name, tl.Lanes[i].Role = s, timeline.Role(s+"x")
+	}
+	for i := range tl.Tiles {
+		tl.Tiles[i].Reason, tl.Tiles[i].Class, tl.Tiles[i].Stack = s, timeline.Class(s), []string{s}
+	}
+	tl.Spans[0].Name = s
+	cell := analysistest.TracedCell(1, timeline.Cost{}, tl)
+	r := &timeline.Result{Metric: "first_instruction", Title: s, Cells: []timeline.Cell{cell}}
+	return report.NewTimelines(plan, r, nil)
+}
+
+// TestTimelineOnPage checks that a page says where the time goes: in its question, with a picture whose texts can be
+// read, and all numbers in a table.
+func TestTimelineOnPage(t *testing.T) {
+	run := survey(2, 2, 8)
+	d := document(t, run)
+	d.AddTimelines(foreignTimelines(&run.Header.Plan, "dockerd"))
+	d.Timelines.Differences = []report.TimelineDifference{{Cell: "cellb", Base: "cella", Rows: []report.TimelineRow{
+		{Role: "shim", Kind: "on CPU", Mean: report.Mean{Value: 0.02}},
+	}}}
+	page := string(write(t, d))
+	checkHarmless(t, []byte(page))
+	question, _, _ := strings.Cut(page[strings.Index(page, `<section id="q1">`):], `<section id="q2">`)
+	for _, want := range []string{
+		"cellb − cella", "<bdi>shim</bdi>", ">dockerdx</text>", "where the time of one trial went</title>", "Most of it: ",
+		"the numbers</summary>",
+	} {
+		if !strings.Contains(question, want) {
+			t.Errorf("the question lacks %q", want)
+		}
+	}
+	var shown bytes.Buffer
+	if err := html.WriteFigure(&shown, d, "first_instruction-timeline"); err != nil {
+		t.Fatal(err, html.Figures(d))
+	}
+	if err := xml.Unmarshal(shown.Bytes(), new(struct{ XMLName xml.Name })); err != nil {
+		t.Error(err)
+	}
+}
+
 // FuzzPage writes pages whose every name is foreign text.
 func FuzzPage(f *testing.F) {
 	for _, s := range []string{
@@ -232,6 +277,7 @@ func FuzzPage(f *testing.F) {
 			t.Skip()
 		}
 		d := report.New(r, nil)
+		d.AddTimelines(foreignTimelines(&run.Header.Plan, s))
 		page := write(t, d)
 		checkHarmless(t, page)
 		for _, r := range string(page) {

@@ -153,6 +153,11 @@ func (v *view) draw(d *report.Document) {
 			q.Tables = []tableView{newTable(&tables[at])}
 			tables = slices.Delete(tables, at, at+1)
 		}
+		if d.Timelines != nil && d.Timelines.Metric == m.Name {
+			for _, t := range d.Timelines.DifferenceTables() {
+				q.Tables = append(q.Tables, newTable(unbroken(&t)))
+			}
+		}
 		for _, f := range all {
 			switch {
 			case f.metric != m.Name:
@@ -217,7 +222,10 @@ func (p *pictures) views(all []figure.Figure) (out []figureView) {
 			continue
 		}
 		p.bytes += size
-		if f.Numbers != nil {
+		switch {
+		case f.Kind == figure.Waterfall:
+			view.Tables = []tableView{newTable(unbroken(f.Numbers))}
+		case f.Numbers != nil:
 			view.Tables = []tableView{newTable(f.Numbers)}
 		}
 		out = append(out, view)
@@ -270,6 +278,26 @@ func newTable(t *report.Table) tableView {
 		v.Columns = append(v.Columns, report.Column{Name: "change"})
 	}
 	return v
+}
+
+// unbroken is a table beside whose long texts no number is folded.
+func unbroken(t *report.Table) *report.Table {
+	out := *t
+	out.Groups = nil
+	for _, g := range t.Groups {
+		group := report.RowGroup{Title: g.Title}
+		for _, r := range g.Lines {
+			r.Cells = slices.Clone(r.Cells)
+			for i := range r.Cells {
+				if t.Columns[i].Right {
+					r.Cells[i] = strings.ReplaceAll(r.Cells[i], " ", "\u00a0")
+				}
+			}
+			group.Lines = append(group.Lines, r)
+		}
+		out.Groups = append(out.Groups, group)
+	}
+	return &out
 }
 
 func newLine(t *report.Table, r *report.TableRow) (line lineView) {

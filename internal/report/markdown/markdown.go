@@ -32,6 +32,9 @@ func Write(w io.Writer, d *report.Document) error {
 	for _, t := range d.Details {
 		p.table(&t)
 	}
+	for _, t := range d.View.Timelines {
+		p.table(&t)
+	}
 	p.lines("Also different (correlation, not cause)", d.View.Reasons)
 	p.lines("Network and storage paths, as the kernel sees them", d.View.DataPaths)
 	p.lines("Noise where cells took turns (one standard deviation)", d.View.Levels)

@@ -48,6 +48,9 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 	for _, t := range d.DetailTables {
 		p.table(&t)
 	}
+	for _, t := range d.View.Timelines {
+		p.rows(&t)
+	}
 	p.lines("also different (correlation, not cause)", d.View.Reasons)
 	p.lines("network and storage paths, as the kernel sees them", d.View.DataPaths)
 	p.lines("noise where cells took turns (one standard deviation)", d.View.Levels)

@@ -161,9 +161,14 @@ func CollectValues(events iter.Seq2[Event, error]) (*bench.Run, error) {
 	return collect(events, func(s *bench.Sample) { s.Series, s.Distributions, s.Trace = nil, nil, nil })
 }
 
-// CollectSingles joins the pieces of a run, all but the traces of samples, which no analysis needs.
+// CollectSingles joins the pieces of a run, all but the traces of samples whose trials were not run for them:
+// no analysis needs those.
 func CollectSingles(events iter.Seq2[Event, error]) (*bench.Run, error) {
-	return collect(events, func(s *bench.Sample) { s.Trace = nil })
+	return collect(events, func(s *bench.Sample) {
+		if !s.Trial.Traced {
+			s.Trace = nil
+		}
+	})
 }
 
 // CollectTraced joins the pieces of a run, all but the series and distributions of samples, which no

@@ -1,0 +1,85 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/report"
+)
+
+// What one runtime does more than another is told first, and can be shown again in every form.
+func TestExplain(t *testing.T) {
+	require(t, "runc")
+	p := newTestEnv(t)
+	quick, slow := p.runtime(t, "runc.start.0ms"), p.runtime(t, "runc.start.20ms")
+	engines := []string{"oci,name=slow,binary=" + slow, "oci,name=quick,binary=" + quick}
+	s := p.tare(t, append([]string{"explain", "--budget", "20s"}, engines...)...)
+	if s.code == 4 && os.Geteuid() != 0 {
+		t.Skip("nothing can be traced here: " + s.stderr)
+	}
+	if s.code != 0 {
+		t.Fatalf("exit code %d: %s", s.code, s.stderr)
+	}
+	for _, want := range []string{"slow − quick = ", "slow: ", "quick: ", "; traced trials took ", "█", "saved as "} {
+		if !strings.Contains(s.stdout, want) {
+			t.Errorf("no %q in:\n%s", want, s.stdout)
+		}
+	}
+	var shown report.Timelines
+	decode(t, p.must(t, "show", "last", "--timeline", "--json").stdout, &shown)
+	if len(shown.Differences) != 1 || len(shown.Cells) != 2 {
+		t.Fatalf("%d differences of %d cells", len(shown.Differences), len(shown.Cells))
+	}
+	checkTimelines(t, &shown)
+	var d report.Document
+	decode(t, p.must(t, "show", "last", "--json").stdout, &d)
+	if d.Timelines == nil || len(d.Timelines.Cells) != 2 {
+		t.Errorf("the report has no timelines: %+v", d.Timelines)
+	}
+	if again := p.must(t, "show", "last", "--timeline", "quick", "--vs", "slow").stdout; !strings.Contains(again, "quick − slow = ") {
+		t.Errorf("the other way round:\n%s", again)
+	}
+	if !json.Valid([]byte(p.must(t, "export", "last", "--format", "trace").stdout)) {
+		t.Error("the trace is not JSON")
+	}
+	page := filepath.Join(p.dir, "page.html")
+	p.must(t, "report", "last", "-o", page)
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "where the time of one trial went") {
+		t.Errorf("the page has no picture of it: %v", err)
+	}
+}
+
+// checkTimelines checks that the parts of the timelines are the whole, and that each runtime is found in its cell
+// alone. How long it takes depends on what else the machine does.
+func checkTimelines(t *testing.T, shown *report.Timelines) {
+	t.Helper()
+	for _, c := range shown.Cells {
+		sum := 0.0
+		for _, r := range c.Rows {
+			sum += r.Mean.Value
+		}
+		if c.Value == nil || c.Complete == 0 || !near(sum, c.Value.Value, 1e-6) {
+			t.Errorf("%s: %d complete trials, rows sum to %v: %+v", c.Cell, c.Complete, sum, c)
+		}
+		for cell, role := range map[string]string{"slow": "runc.start.20ms", "quick": "runc.start.0ms"} {
+			found := slices.ContainsFunc(c.Rows, func(r report.TimelineRow) bool { return r.Role == role && r.Kind == "on CPU" })
+			if found != (cell == c.Cell) {
+				t.Errorf("%s found in %s: %v", role, c.Cell, found)
+			}
+		}
+	}
+	d := &shown.Differences[0]
+	sum := d.Rest
+	for _, r := range d.Rows {
+		sum += r.Mean.Value
+	}
+	if !near(sum, d.Mean.Value, 1e-6) || d.Blocks == 0 {
+		t.Errorf("rows and rest sum to %v: %+v", sum, d)
+	}
+}
+
+func near(a, b, by float64) bool { return a-b < by && b-a < by }

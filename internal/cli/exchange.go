@@ -200,12 +200,12 @@ func (a *invocation) printImported(all []app.ImportedRun) error {
 		if r.Damaged > 0 {
 			damaged = fmt.Sprintf(", damaged trials, imported as failed: %d", r.Damaged)
 		}
-		labels := ""
+		var labels strings.Builder
 		for _, l := range r.Labels {
-			labels += ", " + plain.Line(l.Key+"="+l.Value)
+			labels.WriteString(", " + plain.Line(l.Key+"="+l.Value))
 		}
 		fmt.Fprintf(a.stdout, "%s: %s, %s%s%s%s%s\n", r.ID, r.Status, unit.FormatCount(r.Samples, "trial"), damaged,
-			unchecked, unnamed, labels)
+			unchecked, unnamed, labels.String())
 	}
 	return nil
 }

@@ -202,24 +202,24 @@ func (t *table) trial(r *foreign.Row, metric string) (*foreign.Trial, error) {
 		t.variants[name], t.sorted = v, append(t.sorted, v)
 	}
 	var levels []bench.Label
-	key := ""
+	var key strings.Builder
 	for _, c := range t.levels {
 		l := foreign.Label(c, r.Text(c))
 		levels = append(levels, l)
-		key += l.Value + "\x00"
+		key.WriteString(l.Value + "\x00")
 	}
 	which := r.Text(colTrial)
 	if which == "" {
-		which = strconv.Itoa(v.counts[key+metric])
-		v.counts[key+metric]++
+		which = strconv.Itoa(v.counts[key.String()+metric])
+		v.counts[key.String()+metric]++
 	}
-	i, ok := v.at[key+which]
+	i, ok := v.at[key.String()+which]
 	if !ok {
 		if t.trials++; t.trials > foreign.MaxTrials {
 			return nil, t.errorf(r, "the table has more than %d trials", foreign.MaxTrials)
 		}
 		i = len(v.trials)
-		v.at[key+which] = i
+		v.at[key.String()+which] = i
 		v.trials = append(v.trials, &foreign.Trial{Where: fmt.Sprintf("%s:%d", t.file, r.Line), Levels: levels})
 	}
 	return v.trials[i], nil

@@ -124,14 +124,15 @@ func needNames(all []document) bool {
 		seen := map[string]bool{}
 		for k := range all[i].Jobs {
 			j := &all[i].Jobs[k]
-			key := j.option(all[i].Global, "rw")
+			var key strings.Builder
+			key.WriteString(j.option(all[i].Global, "rw"))
 			for _, l := range j.levels(all[i].Global) {
-				key += "\x00" + l.Key + "\x00" + l.Value
+				key.WriteString("\x00" + l.Key + "\x00" + l.Value)
 			}
-			if seen[key] {
+			if seen[key.String()] {
 				return true
 			}
-			seen[key] = true
+			seen[key.String()] = true
 		}
 	}
 	return false

@@ -44,8 +44,8 @@ func (c *client) list(ctx context.Context, add func(run, kind, id string)) error
 			return err
 		}
 	}
-	var images []imageInspection
-	if err := c.get(ctx, "/images/json", &images); err != nil {
+	images, err := listAll[imageInspection](ctx, c, "/images/json")
+	if err != nil {
 		return c.failed("list images", err)
 	}
 	for _, image := range images {

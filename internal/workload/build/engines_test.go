@@ -239,8 +239,21 @@ func (b bundles) files() (all []string) {
 	return all
 }
 
-// If podman is killed, the process of a step goes on. It is found and ended with what else is left.
+// If podman is killed, the process of a step goes on. It is found and ended with what else is left. Podman itself
+// can name another run's image of the same content, where a third one gives its name up at the same time: so it
+// may be wrong once.
 func TestKilledPodman(t *testing.T) {
+	if foreign := killedPodman(t); foreign != "" {
+		t.Logf("%s was told to be of another run", foreign)
+		if foreign = killedPodman(t); foreign != "" {
+			t.Errorf("%s is told to be of another run", foreign)
+		}
+	}
+}
+
+// killedPodman returns the working container that was told to be of another run.
+func killedPodman(t *testing.T) (foreign string) {
+	t.Helper()
 	e, other := open(t, "podman"), open(t, "podman") // their images have the same content
 	if err := errors.Join(other.Prepare(t.Context(), bench.Spec{}), e.Prepare(t.Context(), bench.Spec{})); err != nil {
 		t.Fatal(err)
@@ -265,11 +278,13 @@ func TestKilledPodman(t *testing.T) {
 	}
 	for _, l := range e.left(t, other.run) {
 		if l.Kind == "container" {
-			t.Errorf("%s is told to be of another run", l.ID)
+			foreign = l.ID
+			e.removes(t, []bench.Leftover{l})
 		}
 	}
 	left := e.left(t, e.run)
 	wantGone(t, e, left, func() { e.removes(t, left) })
+	return foreign
 }
 
 // running counts the processes in the working containers of the engine's run.

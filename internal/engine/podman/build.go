@@ -215,9 +215,9 @@ func (c *client) workingContainers(ctx context.Context) ([]workingContainer, err
 // longestState is how many bytes of the state of a working container are read.
 const longestState = 4 << 20
 
-// baseOf is the name by which the build of a working container asked for its image, from the file in which
-// Podman's library keeps the state of a build; empty if that cannot be read. In lists Podman tells any name that
-// the image has, which can be that of another run.
+// baseOf is the name by which the build of a working container asked for its image: the argument that Build gives,
+// in the file in which Podman's library keeps the state of a build; empty if that cannot be read. The image's name in
+// that file, as in lists, is any that the image has, which can be that of another run.
 func (c *client) baseOf(id string) string {
 	if !isImageID(id) { // it becomes a part of a path
 		return ""
@@ -227,11 +227,11 @@ func (c *client) baseOf(id string) string {
 		return ""
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	var state struct{ Image string }
+	var state struct{ Args map[string]string }
 	if json.NewDecoder(io.LimitReader(file, longestState)).Decode(&state) != nil {
 		return ""
 	}
-	return state.Image
+	return state.Args[bench.BuildBase]
 }
 
 // allContainers lists all containers, with those of builds.

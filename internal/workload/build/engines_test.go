@@ -239,12 +239,8 @@ func (b bundles) files() (all []string) {
 	return all
 }
 
-// If podman is killed, the process of a step goes on. It is found and ended with what else is left. This is in the
-// long form alone: Podman now and then names another image of the same content as the one that a build asked for.
+// If podman is killed, the process of a step goes on. It is found and ended with what else is left.
 func TestKilledPodman(t *testing.T) {
-	if testing.Short() {
-		return
-	}
 	e, other := open(t, "podman"), open(t, "podman") // their images have the same content
 	if err := errors.Join(other.Prepare(t.Context(), bench.Spec{}), e.Prepare(t.Context(), bench.Spec{})); err != nil {
 		t.Fatal(err)

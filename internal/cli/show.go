@@ -17,11 +17,16 @@ import (
 	"github.com/tare-bench/tare/internal/text/term"
 )
 
+// showOptions are what to show of a run: one view of it, or its report.
+type showOptions struct {
+	format                formatOptions
+	trials, applied, plot bool
+	traced                timelineOptions
+	as                    string // the form of another program; empty = none
+}
+
 func (a *invocation) showCommand() *cobra.Command {
-	var format formatOptions
-	var trials, applied, plot bool
-	var traced timelineOptions
-	var as string
+	var o showOptions
 	cmd := &cobra.Command{
 		Use:   "show [RUN [CELL]]",
 		Short: "Show the report of a stored run",
@@ -37,62 +42,73 @@ what each cell spends more than its baseline and, with CELL, the processes that
 took part. --vs compares CELL with another one.
 
 ` + formDocs(),
-		Args: runAndCell(&traced),
+		Args: runAndCell(&o.traced),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.checkFormat(format); err != nil {
-				return err
-			}
-			views := map[string]bool{"--trials": trials, "--applied": applied, "--plot": plot, "--timeline": traced.on}
-			if err := exclusiveLists(format, views); err != nil {
-				return err
-			}
-			others := a.global.JSON || format.name != "" || format.page != "" || trials || applied || plot || traced.on
-			if err := checkForm(as, others); err != nil {
+			if err := a.checkShow(&o); err != nil {
 				return err
 			}
 			return a.withRuns(cmd.Context(), func(s bench.Store) error {
-				name := append(args, "last")[0]
-				if traced.on {
-					return a.showTimeline(cmd.Context(), s, name, traced, format)
-				}
-				if trials {
-					id, err := app.FindRun(cmd.Context(), s, name)
-					if err != nil {
-						return err
-					}
-					return a.showTrials(cmd.Context(), s, id)
-				}
-				open := app.OpenSingles
-				if short := format == (formatOptions{}) && as == ""; short && !a.global.JSON {
-					open = app.OpenValues // the first screen has no single operations
-				}
-				r, err := open(cmd.Context(), s, name)
-				switch {
-				case err != nil:
-					return err
-				case as != "":
-					return a.showAs(as, r)
-				case applied:
-					return a.showApplied(r)
-				case plot:
-					return a.showPlot(r)
-				default:
-					return a.report(r, format, shortIn(cmd.Context(), app.NewShortener(cmd.Context(), s)), nil)
-				}
+				return a.show(cmd.Context(), s, append(args, "last")[0], &o)
 			})
 		},
 	}
-	format.addFlags(cmd)
-	cmd.Flags().BoolVar(&trials, "trials", false, "list every trial with its outcome")
-	cmd.Flags().BoolVar(&applied, "applied", false, "show the settings that were applied in each cell")
-	cmd.Flags().BoolVar(&plot, "plot", false, "draw the values and changes of each primary metric")
-	cmd.Flags().BoolVar(&traced.on, "timeline", false, "show where the time of a start goes, process by process")
-	cmd.Flags().StringVar(&traced.vs, "vs", "", "with --timeline: compare with this `cell` instead of the baseline")
-	cmd.Flags().StringVar(&as, "as", "", "print the run in the form of another `program`: "+sentenceList(formNames()))
+	o.format.addFlags(cmd)
+	cmd.Flags().BoolVar(&o.trials, "trials", false, "list every trial with its outcome")
+	cmd.Flags().BoolVar(&o.applied, "applied", false, "show the settings that were applied in each cell")
+	cmd.Flags().BoolVar(&o.plot, "plot", false, "draw the values and changes of each primary metric")
+	cmd.Flags().BoolVar(&o.traced.on, "timeline", false, "show where the time of a start goes, process by process")
+	cmd.Flags().StringVar(&o.traced.vs, "vs", "", "with --timeline: compare with this `cell` instead of the baseline")
+	cmd.Flags().StringVar(&o.as, "as", "", "print the run in the form of another `program`: "+sentenceList(formNames()))
 	cmd.ValidArgsFunction = a.completeRunAndCell
 	completeFlag(cmd, "vs", a.completeCells)
 	completeFlag(cmd, "as", completeFixed(formNames()...))
 	return cmd
+}
+
+// checkShow refuses what there is not, and what cannot be combined.
+func (a *invocation) checkShow(o *showOptions) error {
+	if err := a.checkFormat(o.format); err != nil {
+		return err
+	}
+	views := map[string]bool{
+		"--trials": o.trials, "--applied": o.applied, "--plot": o.plot, "--timeline": o.traced.on,
+	}
+	if err := exclusiveLists(o.format, views); err != nil {
+		return err
+	}
+	others := a.global.JSON || o.format.name != "" || o.format.page != "" || o.trials || o.applied || o.plot || o.traced.on
+	return checkForm(o.as, others)
+}
+
+// show shows a run of a store, of which it reads no more than that needs.
+func (a *invocation) show(ctx context.Context, s bench.Store, name string, o *showOptions) error {
+	switch {
+	case o.traced.on:
+		return a.showTimeline(ctx, s, name, o.traced, o.format)
+	case o.trials:
+		id, err := app.FindRun(ctx, s, name)
+		if err != nil {
+			return err
+		}
+		return a.showTrials(ctx, s, id)
+	}
+	open := app.OpenSingles
+	if short := o.format == (formatOptions{}) && o.as == ""; short && !a.global.JSON {
+		open = app.OpenValues // the first screen has no single operations
+	}
+	r, err := open(ctx, s, name)
+	switch {
+	case err != nil:
+		return err
+	case o.as != "":
+		return a.showAs(o.as, r)
+	case o.applied:
+		return a.showApplied(r)
+	case o.plot:
+		return a.showPlot(r)
+	default:
+		return a.report(r, o.format, shortIn(ctx, app.NewShortener(ctx, s)), nil)
+	}
 }
 
 // exclusiveLists refuses a view of a run combined with another one, or with a format of reports.

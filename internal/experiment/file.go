@@ -43,7 +43,10 @@ type timeouts struct{ trial, operation placed[time.Duration] }
 
 // fileKeys is the table of an experiment's keys, in the order in which a
 // person would write them. It is read in this order: cells know the factors.
-func fileKeys() []key[file] {
+func fileKeys() []key[file] { return slices.Concat(comparisonKeys(), limitKeys(), trialKeys()) }
+
+// comparisonKeys are the keys of what is compared, and by what.
+func comparisonKeys() []key[file] {
 	type f = file
 	return []key[f]{
 		fieldOf("name", "What the experiment is called. Default: the name of the file.", "name: network-cost", identifier(),
@@ -72,6 +75,13 @@ func fileKeys() []key[file] {
 			"Of a workload with parts, only those of parts that some cell has. Default: those of the workload.",
 			"primary: [total]", listOf(located(text())),
 			func(f *f) *[]placed[string] { return &f.primary }),
+	}
+}
+
+// limitKeys are the keys of how long a run goes on, and how precise it has to be.
+func limitKeys() []key[file] {
+	type f = file
+	return []key[f]{
 		fieldOf("blocks", "Number of blocks: a range `MIN..MAX`, or `N` whatever the precision. The run ends earlier if "+
 			"`budget` is used up. tare raises `MIN` if so few blocks could not settle all comparisons. Default: `10..500`.",
 			"blocks: 10..500", blockRange(), func(f *f) *blocks { return &f.blocks }),
@@ -86,6 +96,13 @@ func fileKeys() []key[file] {
 		byMetricKey("smallest", "The smallest difference that matters: one value for all metrics, or one for each named "+
 			"metric. `auto` is the larger of 1 % and the noise. Default: `auto`.", "smallest: {total: 2%}",
 			withWord(openFraction(), "auto", 0), func(f *f) *byMetric { return &f.smallest }),
+	}
+}
+
+// trialKeys are the keys of how trials are done, and what is noted of them.
+func trialKeys() []key[file] {
+	type f = file
+	return []key[f]{
 		fieldOf("warmup", "Number of warm-up blocks, which run first and are stored but not analysed. Default: `1`.",
 			"warmup: 1", located(count(0, 1000)), func(f *f) *placed[int64] { return &f.warmup }),
 		fieldOf("control", "Run the baseline twice in each block to measure the noise. If there is nothing to compare, "+

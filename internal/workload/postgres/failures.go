@@ -80,7 +80,8 @@ func failures() []failure {
 		{"has wrong ownership", "the copy of the cluster belongs to another user than the one who runs the server"},
 		{"has invalid permissions", "the copy of the cluster can be read by others, which the server refuses"},
 		{"\"root\" execution of", "the server runs as root: the launcher could not give root up"},
-		{"unexpected postmaster exit", "the first process of the server was killed or crashed"},
+		{"unexpected postmaster exit", "the first process of the server was killed or crashed: if it was for lack of " +
+			"memory, raise memory"},
 		{"terminated by signal 9", "the kernel or somebody killed a process of the server, which then lost all " +
 			"connections: if it was for lack of memory, raise memory"},
 		{"terminated by signal", "a process of the server crashed, which then lost all connections"},

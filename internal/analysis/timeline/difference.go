@@ -9,7 +9,7 @@ import (
 // A row is one of its own if it has at least this share of the longer cell's time in one of the cells, and at
 // least this much. All others are the Rest: each more row makes all intervals wider.
 const (
-	leastShare = 0.01
+	leastShare = 0.02
 	leastTime  = 20 * time.Microsecond
 )
 

@@ -21,7 +21,7 @@ const (
 )
 
 // license is what the kernel is told of the programs: some of its functions are only for code under the
-// GPL or a second licence beside it, which these few instructions have (docs/decisions/044-timeline.md).
+// GPL or a second licence beside it, which these few instructions have (docs/decisions/040-timeline.md).
 const license = "Dual MIT/GPL"
 
 // keptMaps are what the programs share with tare.

@@ -2,7 +2,7 @@
 //
 // Latency means something only at a rate that all cells can sustain, and nobody knows that rate in
 // advance. So each cell is tried before the first trial (Calibrate), and all cells of a condition get
-// the same share of the least that one of them can do (Rates.Rate).
+// the same share of the least that one of them can do (Rates.Of).
 package capacity
 
 import (

@@ -44,8 +44,8 @@ func (o Object) String() string {
 	return fmt.Sprintf("shared memory segment %d", o.ID)
 }
 
-// Of lists what the processes have mapped and their own users have made, and the files that such a file
-// lists (see listed). Processes that have ended, or that this user may not examine, have none.
+// Of lists what the processes have mapped or open and their own users have made, and the files that such a
+// file lists (see listed). Processes that have ended, or that this user may not examine, have none.
 func Of(pids ...int) (all []Object, err error) {
 	for _, pid := range pids {
 		maps, err := mapsOf(pid)
@@ -63,7 +63,8 @@ func Of(pids ...int) (all []Object, err error) {
 	return append(all, more...), err
 }
 
-// A mapping is one line of /proc/PID/maps that can be shared memory.
+// A mapping is what can be shared memory of a process: one line of /proc/PID/maps, or an open file, which it has
+// just made and has not mapped yet.
 type mapping struct {
 	uid    uint32 // of the process
 	path   string
@@ -82,11 +83,32 @@ func mapsOf(pid int) ([]mapping, error) {
 	if err != nil {
 		return nil, ended(err)
 	}
-	all := parse(text)
+	open, err := opened(filepath.Join(dir, "fd"))
+	if err != nil {
+		return nil, ended(err)
+	}
+	all := append(parse(text), open...)
 	for i := range all {
 		all[i].uid = info.Sys().(*syscall.Stat_t).Uid // what it is on Linux
 	}
 	return all, nil
+}
+
+// opened lists the files of /dev/shm among a process's open ones, which are links in a directory.
+func opened(dir string) (all []mapping, err error) {
+	files, err := os.ReadDir(dir)
+	for _, f := range files {
+		link := filepath.Join(dir, f.Name())
+		path, gone := os.Readlink(link)
+		if gone != nil || !strings.HasPrefix(path, Dir+"/") {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Stat(link, &st) == nil { // else it is closed
+			all = append(all, mapping{path: path, device: st.Dev, inode: st.Ino})
+		}
+	}
+	return all, err
 }
 
 // ended returns nil for the error of a process that has ended or that is not this user's.
@@ -202,7 +224,7 @@ func (o Object) Remove() error {
 	return nil
 }
 
-// used reports whether a process has mapped the object.
+// used reports whether a process has mapped or opened the object.
 func (o Object) used() (bool, error) {
 	if o.File == "" {
 		var d unix.SysvShmDesc

@@ -77,6 +77,26 @@ func TestObjects(t *testing.T) {
 	}
 }
 
+// What a process has made and not mapped yet is its own, too.
+func TestOpenFile(t *testing.T) {
+	f, err := os.CreateTemp(shm.Dir, "tare-test-")
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(f.Name()) }) // it may be gone
+	all, err := shm.Of(os.Getpid())
+	i := slices.IndexFunc(all, func(o shm.Object) bool { return o.File == f.Name() })
+	if err != nil || i < 0 {
+		t.Fatalf("Of this process = %v, %v; want %s", all, err, f.Name())
+	}
+	if err := all[i].Remove(); !errors.Is(err, shm.ErrUsed) {
+		t.Errorf("it is open, but Remove = %v", err)
+	}
+	if err := errors.Join(f.Close(), all[i].Remove()); err != nil || all[i].Exists() {
+		t.Errorf("Remove = %v; it exists: %v", err, all[i].Exists())
+	}
+}
+
 // What only has the same number or name stays.
 func TestAnother(t *testing.T) {
 	id, segment := attach(t)

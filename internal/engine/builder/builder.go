@@ -73,7 +73,7 @@ func (c Command) Run(ctx context.Context, now func() time.Duration) ([]bench.Bui
 	stderr.flush()
 	steps := out.progress.finish(end)
 	switch {
-	case err == nil:
+	case err == nil, errors.Is(err, exec.ErrWaitDelay): // others hold its output, which is whole
 		return steps, nil
 	case ctx.Err() != nil:
 		return steps, out.progress.failure(context.Cause(ctx))

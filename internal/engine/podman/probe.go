@@ -128,10 +128,9 @@ func (e *Engine) askProgram(ctx context.Context, why error) (*info, error) {
 func (e *Engine) ask(ctx context.Context, binary string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Dir = "/"
-	cmd.WaitDelay = time.Second // for processes that it may have started
 	out, said := &stdstream.First{Limit: maxAnswer}, &stdstream.First{Limit: 500}
 	cmd.Stdout, cmd.Stderr = out, said
-	err := cmd.Run()
+	err := stdstream.RunCommand(cmd)
 	text := ""
 	if s := bytes.TrimSpace(said.Text); len(s) > 0 {
 		text = fmt.Sprintf(": %q", s)

@@ -127,11 +127,24 @@ func Drain(w io.Writer, r io.Reader) {
 func Run(ctx context.Context, limit int, program string, args ...string) (printed []byte, err error) {
 	out := &First{Limit: limit}
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir, cmd.WaitDelay = "/", time.Second // for processes that it may have started
-	cmd.Stdout, cmd.Stderr = out, out
-	err = cmd.Run()
+	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", out, out
+	err = RunCommand(cmd)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	return out.Text, err
+}
+
+// holdTime is how long RunCommand waits for what holds the output of a program that has ended.
+const holdTime = time.Second
+
+// RunCommand is cmd.Run for a command that was made with a context. A program that has ended well has printed
+// everything, though others may hold its output: what it started, and what this process is about to start,
+// which holds every pipe of this process until its own exec.
+func RunCommand(cmd *exec.Cmd) error {
+	cmd.WaitDelay = holdTime
+	if err := cmd.Run(); !errors.Is(err, exec.ErrWaitDelay) {
+		return err
+	}
+	return nil
 }

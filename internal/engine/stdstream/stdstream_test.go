@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
@@ -119,4 +120,16 @@ func FuzzCopy(f *testing.F) {
 			t.Errorf("%d bytes of text in %d bytes of stream, %v", whole.Len(), len(stream), errWhole)
 		}
 	})
+}
+
+// The output of a program that has ended is whole, though another process holds it still.
+func TestRunHeldOutput(t *testing.T) {
+	printed, err := stdstream.Run(t.Context(), 100, "sh", "-c", "echo version 1; sleep 3 & exit 0")
+	if string(printed) != "version 1\n" || err != nil {
+		t.Errorf("printed %q, error %v; want the version and no error", printed, err)
+	}
+	_, err = stdstream.Run(t.Context(), 100, "sh", "-c", "sleep 3 & exit 7")
+	if status := new(exec.ExitError); !errors.As(err, &status) || status.ExitCode() != 7 {
+		t.Errorf("error %v, want exit status 7", err)
+	}
 }

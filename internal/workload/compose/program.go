@@ -127,7 +127,8 @@ func (p *program) ask(ctx context.Context, args ...string) ([]byte, error) {
 	stdout, stderr := &ending{limit: maxFile + 1}, &ending{limit: maxPrinted}
 	cmd := exec.CommandContext(ctx, p.argv[0], append(slices.Clone(p.argv[1:]), args...)...)
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = p.env, stdout, stderr, time.Second
-	if err := cmd.Run(); err != nil {
+	// A program that has ended well has printed everything, whoever holds its output still.
+	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		return nil, fmt.Errorf("%s %s: %w%s", p.name, args[len(args)-1], bench.Because(ctx, err), stderr.quoted())
 	}
 	return stdout.text, nil

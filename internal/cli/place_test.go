@@ -83,7 +83,11 @@ func (p *testEnv) must(t *testing.T, args ...string) programResult {
 	t.Helper()
 	s := p.tare(t, args...)
 	if s.code != 0 {
-		t.Fatalf("tare %s: exit code %d, want 0\n%s", strings.Join(args, " "), s.code, s.stderr)
+		text := s.stderr
+		if s.code == 3 { // some trials failed; the report has why
+			text += p.tare(t, "show", "last").stdout
+		}
+		t.Fatalf("tare %s: exit code %d, want 0\n%s", strings.Join(args, " "), s.code, text)
 	}
 	return s
 }

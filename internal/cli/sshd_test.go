@@ -82,6 +82,7 @@ func (s *sshds) start(t *testing.T, program, name, space string) {
 	ip("netns add " + space)
 	t.Cleanup(func() { ip("netns del " + space) })
 	ip("link add " + space + " type veth peer name far netns " + space)
+	t.Cleanup(func() { ip("link del " + space) }) // with its namespace it goes some time later
 	ip("address add " + here + "/24 dev " + space)
 	ip("link set " + space + " up")
 	ip("-n " + space + " address add " + s.address(name) + "/24 dev far")

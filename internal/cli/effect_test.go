@@ -12,6 +12,10 @@ import (
 // It is several times as long as what disturbs a start on a busy machine.
 const plantedDelay = 20e-3 // s
 
+// plantedAfter is by how much the delay is longer at most: the container's first process waits meanwhile, so
+// what follows finds colder caches. How much that costs depends on the machine: it was 0.0 to 0.8 ms.
+const plantedAfter = 1e-3 // s
+
 // A runtime that sleeps 20 ms is found to be slower by 20 ms, and the same
 // runtime under another name is not found to differ, in each metric that the
 // sleep is in.
@@ -24,7 +28,7 @@ func TestPlantedDelayIsFound(t *testing.T) {
 	p := newTestEnv(t)
 	quick, slow := p.runtime(t, "runc.start.0ms"), p.runtime(t, "runc.start.20ms")
 	metrics := []string{"first_instruction", "total", "start"}
-	runs, blocks := 14, 20
+	runs, blocks := 10, 20
 	if testing.Short() {
 		runs, blocks = 1, 15
 	}
@@ -93,5 +97,5 @@ func holdsTruth(t *testing.T, d report.Document, name string) bool {
 		low, high = (low-1)**base.Median, (high-1)**base.Median
 	}
 	t.Logf("%s: slower by %.2f to %.2f ms: %s", name, low*1e3, high*1e3, late.Effect.Verdict)
-	return low <= plantedDelay && plantedDelay <= high
+	return low <= plantedDelay+plantedAfter && plantedDelay <= high
 }

@@ -74,7 +74,7 @@ func otherRuns(ids []string, text string) []bench.Warning {
 	return []bench.Warning{{
 		Code: analysis.CodeOtherRun,
 		Text: fmt.Sprintf(text, unit.FormatCount(len(ids), "other run"), were, strings.Join(ids, ", ")),
-		Hint: "measure again while no other run is under way; 'tare list' shows them",
+		Hint: "measure again while no other run is under way",
 	}}
 }
 

@@ -21,14 +21,15 @@ func TestRepeatedCommand(t *testing.T) {
 			"--no-control", "--warmup", "0", "--washout", "20ms", "--trial-timeout", "50s", "--operation-timeout", "9s",
 		},
 		"with turns and another baseline": {
-			"cpu", "--factor", "time=20ms,30ms", "--baseline", "time=30ms", "--blocks", "1..2", "--interleave", "10ms",
+			"cpu", "--factor", "time=20ms,30ms", "--baseline", "native time=30ms", "--blocks", "1..2", "--interleave", "10ms",
 			"--washout", "off", "--seed", "7",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newTestEnv(t)
 			var d report.Document
-			decode(t, p.must(t, append([]string{"run", "--json", "--engine", "native"}, args...)...).stdout, &d)
+			engines := strings.Join(usable(t, "native", "crun"), ",") // crun has an option that its name stands for
+			decode(t, p.must(t, append([]string{"run", "--json", "--engine", engines}, args...)...).stdout, &d)
 			words := shellWords(d.Runs[0].Plan.Command)
 			if len(words) < 3 || words[0] != "tare" || words[1] != "run" {
 				t.Fatalf("the command is %q", d.Runs[0].Plan.Command)

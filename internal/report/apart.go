@@ -74,10 +74,10 @@ func (d *Document) sayScreenApart(short Short, own bool) {
 		case analysis.CodeNotApart:
 			d.Screen.Remarks = append(d.Screen.Remarks, plain.Line(short.in(w.Text)))
 		case analysis.CodeFewRuns:
-			if !own {
+			if !own || len(experiments) > 1 {
 				continue
 			}
-			d.Next = append(d.Next, Step{"tare run " + plain.Line(d.Runs[0].Experiment), plain.Line(short.in(w.Hint))})
+			d.Next = append(d.Next, Step{d.Runs[0].again(), plain.Line(short.in(w.Hint))})
 		}
 	}
 	d.Screen.Tables = []Table{d.screenApart(groups)}

@@ -83,20 +83,11 @@ func (c *commandLine) names(all ...string) {
 
 // command is the Command of a plan.
 func (p *Plan) command(h *bench.Header) string {
-	hasOptions := func(e bench.EngineInfo) bool { return len(e.Options) > 0 }
-	if slices.ContainsFunc(h.Engines, hasOptions) || len(h.Plan.Plants) > 0 || h.MeasuredBy != "" {
+	if slices.ContainsFunc(h.Engines, isDeclared) || len(h.Plan.Plants) > 0 || h.MeasuredBy != "" {
 		return ""
 	}
 	var c commandLine
-	c.add("tare run ", h.Plan.Name)
-	for _, f := range p.Factors {
-		c.names(append([]string{f.Name}, f.Levels...)...)
-		if f.Name == "engine" {
-			c.add("--engine ", strings.Join(f.Levels, ","))
-		} else {
-			c.add("--factor ", f.Name+"="+strings.Join(f.Levels, ","))
-		}
-	}
+	c.run(h.Plan.Name, p.Factors)
 	c.baseline(h.Plan.Cells)
 	for _, name := range slices.Sorted(maps.Keys(p.Params)) {
 		isFactor := slices.ContainsFunc(p.Factors, func(f bench.Factor) bool { return f.Name == name })
@@ -112,6 +103,39 @@ func (p *Plan) command(h *bench.Header) string {
 		return ""
 	}
 	return strings.Join(append(c.parts, limitFlags(&h.Plan)...), " ")
+}
+
+// isDeclared reports whether an engine has options of its own. One with the engine's name is what that name stands
+// for, as the binary of crun.
+func isDeclared(e bench.EngineInfo) bool {
+	for _, value := range e.Options {
+		if value != e.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// run says which experiment runs, and what of it is compared.
+func (c *commandLine) run(experiment string, factors []bench.Factor) {
+	c.add("tare run ", experiment)
+	for _, f := range factors {
+		c.names(append([]string{f.Name}, f.Levels...)...)
+		if f.Name == "engine" {
+			c.add("--engine ", strings.Join(f.Levels, ","))
+		} else {
+			c.add("--factor ", f.Name+"="+strings.Join(f.Levels, ","))
+		}
+	}
+}
+
+// again is the command that measures the experiment of a run again, with limits of its own.
+func (r *Run) again() string {
+	var c commandLine
+	if c.run(r.Experiment, r.Plan.Factors); c.bad {
+		return "tare run " + plain.Line(r.Experiment)
+	}
+	return strings.Join(c.parts, " ")
 }
 
 // baseline names the baseline, even if it is the one that a plan has by itself: the experiment's file may name

@@ -136,7 +136,8 @@ func (a *App) Host(ctx context.Context, in, out *os.File, dir string, address ne
 	own.config.Now = func() time.Time { return h.clock().Add(time.Duration(h.shift.Load())) }
 	own.config.Observer = NopObserver{}
 	h.app = &own
-	err := peer.Serve(ctx, in, out, peer.Greeting{Version: a.config.Version, Role: hostRole, Address: address}, h.handler())
+	greeting := peer.Greeting{Version: a.config.Version, Role: hostRole, Address: address}
+	err := peer.Serve(ctx, in, out, greeting, h.handler())
 	h.interrupt()
 	h.mu.Lock()
 	begun := h.begun

@@ -19,8 +19,8 @@ const (
 	notePartApart  = "part-apart"
 )
 
-// Upgrade converts a sample to the present form, and finds out by its notes whether it was traced. Older versions stored as sentences in Notes what
-// now is in Parts. Only this function knows these sentences.
+// Upgrade converts a sample to the present form, and finds out by its notes whether it was traced. Older versions
+// stored as sentences in Notes what now is in Parts. Only this function knows these sentences.
 func Upgrade(s *bench.Sample) {
 	var notes []string
 	for _, note := range s.Notes {

@@ -22,7 +22,8 @@ var functionRules = []rule{
 	}},
 	{Names, []string{
 		"create_new_namespaces", "copy_namespaces", "copy_mnt_ns", "copy_pid_ns", "copy_ipcs", "copy_utsname",
-		"create_user_ns", "switch_task_namespaces", "free_nsproxy", "unshare_nsproxy", "ksys_unshare", "put_mnt_ns", "pivot_root",
+		"create_user_ns", "switch_task_namespaces", "free_nsproxy", "unshare_nsproxy", "ksys_unshare",
+		"put_mnt_ns", "pivot_root",
 	}},
 	{Security, []string{"seccomp_", "do_seccomp", "security_", "apparmor_", "selinux_", "key_", "bpf_prog_load"}},
 	{Storage, []string{

@@ -263,7 +263,7 @@ func (c *plantedCause) found(t *testing.T, p *testEnv, args []string) {
 // often wants no more runs to miss the cause, or its size, than chance explains.
 func (c *plantedCause) often(t *testing.T, p *testEnv, args []string) {
 	t.Helper()
-	const runs = 3
+	const runs = 4
 	unnamed, missed := 0, 0
 	for seed := range runs {
 		d, wrong := c.measure(t, p, args, seed)

@@ -151,6 +151,13 @@ func ImageLoaders() (names []string) {
 	return names
 }
 
+// isBuiltIn reports whether the name alone declares the instance.
+func isBuiltIn(i Instance) bool {
+	return slices.ContainsFunc(Builtin(), func(b Instance) bool {
+		return b.Name == i.Name && b.Driver == i.Driver && maps.Equal(b.Options, i.Options)
+	})
+}
+
 // WithDeclared joins engines, such as the built-in ones, with those that an
 // experiment or a flag declares; a declaration of the same name replaces one.
 func WithDeclared(all, declared []Instance) []Instance {
@@ -227,7 +234,7 @@ func (s *EngineSite) Probe(ctx context.Context, all []Instance) ([]Probed, error
 		go func() {
 			out[i].Info, out[i].Err = out[i].Engine.Probe(ctx)
 			out[i].Err = explainTimeout(out[i].Err, limit)
-			out[i].Info.Options = out[i].Instance.Options
+			out[i].Info.Options, out[i].Info.BuiltIn = out[i].Instance.Options, isBuiltIn(out[i].Instance)
 			done <- i
 		}()
 	}

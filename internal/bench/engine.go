@@ -51,6 +51,8 @@ type EngineInfo struct {
 	// Options are those with which the instance was declared, so that a resumed run
 	// can declare it again. The code that declares it fills them in, not Probe.
 	Options map[string]string `json:"options,omitempty"`
+	// BuiltIn says that the name alone declares the instance, with these options. It is filled in likewise.
+	BuiltIn bool `json:"built_in,omitempty"`
 }
 
 // Away is a machine other than the run's host.

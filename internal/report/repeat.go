@@ -105,16 +105,9 @@ func (p *Plan) command(h *bench.Header) string {
 	return strings.Join(append(c.parts, limitFlags(&h.Plan)...), " ")
 }
 
-// isDeclared reports whether an engine has options of its own. One with the engine's name is what that name stands
-// for, as the binary of crun.
-func isDeclared(e bench.EngineInfo) bool {
-	for _, value := range e.Options {
-		if value != e.Name {
-			return true
-		}
-	}
-	return false
-}
+// isDeclared reports whether an engine has options of its own. They may name a program of the machine, and a run may
+// come from anywhere.
+func isDeclared(e bench.EngineInfo) bool { return len(e.Options) > 0 && !e.BuiltIn }
 
 // run says which experiment runs, and what of it is compared.
 func (c *commandLine) run(experiment string, factors []bench.Factor) {
@@ -132,7 +125,7 @@ func (c *commandLine) run(experiment string, factors []bench.Factor) {
 // again is the command that measures the experiment of a run again, with limits of its own.
 func (r *Run) again() string {
 	var c commandLine
-	if c.run(r.Experiment, r.Plan.Factors); c.bad {
+	if c.run(r.Experiment, r.Plan.Factors); c.bad || slices.ContainsFunc(r.Engines, isDeclared) {
 		return "tare run " + plain.Line(r.Experiment)
 	}
 	return strings.Join(c.parts, " ")

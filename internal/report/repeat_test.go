@@ -66,6 +66,9 @@ func TestCommand(t *testing.T) {
 		}, ""},
 		{"name of a metric", func(h *bench.Header) { h.Metrics[0].Name, h.Plan.Restrict = "$(x)", []string{"$(x)"} }, ""},
 		{"engine with options", func(h *bench.Header) { h.Engines[0].Options = map[string]string{"binary": "./runc"} }, ""},
+		{"built-in engine with options", func(h *bench.Header) {
+			h.Engines[0].Options, h.Engines[0].BuiltIn = map[string]string{"binary": "./runc"}, true
+		}, bare("native")},
 		{"another baseline", func(h *bench.Header) {
 			h.Plan.Cells[0].Baseline, h.Plan.Cells[2].Baseline = false, true
 		}, bare("crun")},

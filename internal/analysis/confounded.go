@@ -63,7 +63,9 @@ func (c *contrastBuilder) warn() {
 	}
 	c.add(CodeNotApart, what, hint, "")
 	c.warnNotInterleaved()
-	c.warnRuns()
+	if other == nil { // more runs of two experiments would not tell more
+		c.warnRuns()
+	}
 	c.warnChanging()
 	c.warnUnmatched()
 	c.warnOtherMetrics()

@@ -152,6 +152,11 @@ func TestCompareExperiments(t *testing.T) {
 		if len(c.Differ) != 1 || c.Differ[0].String() != "experiment ("+tt.want+")" {
 			t.Errorf("differ in %v, want the experiment alone", c.Differ)
 		}
+		if c.Trust.Needed != 0 || slices.ContainsFunc(c.Warnings, func(w bench.Warning) bool {
+			return w.Code == analysis.CodeFewRuns
+		}) {
+			t.Errorf("more runs of other experiments are said to help: %+v", c.Warnings)
+		}
 		w := c.Warnings[0]
 		if w.Code != analysis.CodeOtherExperiment || !strings.Contains(w.Text, "different experiments ("+tt.want+")") {
 			t.Errorf("%s: %q", w.Code, w.Text)

@@ -71,10 +71,10 @@ func (d *Document) sayScreenApart(short Short, own bool) {
 	}
 	for _, w := range d.Warned {
 		switch w.Code {
-		case analysis.CodeNotApart:
+		case analysis.CodeNotApart, analysis.CodeOtherExperiment:
 			d.Screen.Remarks = append(d.Screen.Remarks, plain.Line(short.in(w.Text)))
 		case analysis.CodeFewRuns:
-			if !own || len(experiments) > 1 {
+			if !own {
 				continue
 			}
 			d.Next = append(d.Next, Step{d.Runs[0].again(), plain.Line(short.in(w.Hint))})

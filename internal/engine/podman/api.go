@@ -64,6 +64,23 @@ func (c *client) get(ctx context.Context, path string, out any) error {
 	return c.call(ctx, http.MethodGet, path, nil, out)
 }
 
+// survey is get for an answer about all images, containers or volumes. Podman fails where another program makes or
+// removes one of them at the same time, because it looks at each once more: so it is asked again, up to 20 times.
+func survey[T any](ctx context.Context, c *client, path string) (answer T, err error) {
+	const tries, pause = 20, 50 * time.Millisecond
+	for range tries {
+		var now T
+		err = c.get(ctx, path, &now)
+		if e, ok := errors.AsType[*apiError](err); !ok || e.Status < http.StatusInternalServerError {
+			return now, err
+		}
+		if err := bench.Sleep(ctx, pause); err != nil {
+			return answer, err
+		}
+	}
+	return answer, err
+}
+
 func (c *client) post(ctx context.Context, path string, in, out any) error {
 	return c.call(ctx, http.MethodPost, path, in, out)
 }

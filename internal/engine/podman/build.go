@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -141,7 +140,7 @@ func (e *Engine) RemoveBuild(ctx context.Context, b bench.Build) error {
 // builtImages lists the images whose label is that of a build.
 func (c *client) builtImages(ctx context.Context) ([]builtImage, error) {
 	query := url.Values{"all": {"true"}, "filters": {`{"label":["` + bench.BuildLabel + `"]}`}}
-	all, err := listAll[builtImage](ctx, c, "/images/json?"+query.Encode())
+	all, err := survey[[]builtImage](ctx, c, "/images/json?"+query.Encode())
 	return all, c.failed("list images", err)
 }
 
@@ -236,25 +235,8 @@ func (c *client) baseOf(id string) string {
 
 // allContainers lists all containers, with those of builds.
 func (c *client) allContainers(ctx context.Context) ([]workingContainer, error) {
-	all, err := listAll[workingContainer](ctx, c, "/containers/json?all=true&external=true")
+	all, err := survey[[]workingContainer](ctx, c, "/containers/json?all=true&external=true")
 	return all, c.failed("list containers", err)
-}
-
-// listAll lists containers or images. Podman fails where somebody makes or removes one of them at the same time,
-// because it looks at each once more.
-func listAll[T any](ctx context.Context, c *client, path string) (all []T, err error) {
-	const tries, pause = 20, 50 * time.Millisecond
-	for range tries {
-		all = nil
-		err = c.get(ctx, path, &all)
-		if e, ok := errors.AsType[*apiError](err); !ok || e.Status < http.StatusInternalServerError {
-			break
-		}
-		if err := bench.Sleep(ctx, pause); err != nil {
-			return nil, err
-		}
-	}
-	return all, err
 }
 
 // isImageID reports whether this is an ID as images and containers have it. A leftover image of a build's step is

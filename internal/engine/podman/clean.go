@@ -44,7 +44,7 @@ func (c *client) list(ctx context.Context, add func(run, kind, id string)) error
 			return err
 		}
 	}
-	images, err := listAll[imageInspection](ctx, c, "/images/json")
+	images, err := survey[[]imageInspection](ctx, c, "/images/json")
 	if err != nil {
 		return c.failed("list images", err)
 	}

@@ -21,10 +21,8 @@ func (e *Engine) Disk(ctx context.Context) (bench.EngineDisk, error) {
 	if c.Store.GraphRoot == "" {
 		return bench.EngineDisk{}, c.failed("info", errors.New("it does not tell where it keeps images"))
 	}
-	var used struct {
-		ImagesSize *int64
-	}
-	if err := c.get(ctx, "/system/df", &used); err != nil {
+	used, err := survey[struct{ ImagesSize *int64 }](ctx, c, "/system/df")
+	if err != nil {
 		return bench.EngineDisk{}, c.failed("disk usage", err)
 	}
 	disk := bench.EngineDisk{Dirs: []string{c.Store.GraphRoot}, Images: -1}

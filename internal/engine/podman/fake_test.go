@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -392,5 +393,43 @@ func TestSlowPodman(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "host=unix://") ||
 		strings.Contains(err.Error(), `""`) {
 		t.Errorf("Probe = %v, want that it took too long, and what to do", err)
+	}
+}
+
+// Podman fails to count where another program removes an image or a container at the same time: it is asked again,
+// but not for ever, and not for an answer that stays.
+func TestDiskIsCountedAgain(t *testing.T) {
+	const removed = `{"cause":"image not known","message":"reading image \"00ff\": image not known","response":500}`
+	for name, test := range map[string]struct {
+		fails, status int    // how often it fails, and how
+		calls         int    // that are made
+		want          string // part of the error; empty = none
+	}{
+		"removed meanwhile": {2, 500, 3, ""},
+		"always":            {1 << 30, 500, 20, "disk usage: \"reading image"},
+		"no such call":      {1 << 30, 404, 1, "disk usage"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it waits
+			var calls atomic.Int32
+			e, _ := open(t, apitest.Answers{
+				"GET /info": apitest.Reply(200, `{"host":{},"store":{"graphRoot":"/graph"},"version":{"Version":"5.4.2"}}`),
+				"GET /system/df": func(w http.ResponseWriter, r *http.Request) {
+					if int(calls.Add(1)) <= test.fails {
+						apitest.Reply(test.status, removed)(w, r)
+						return
+					}
+					apitest.Reply(200, `{"ImagesSize":7}`)(w, r)
+				},
+			})
+			disk, err := e.Disk(t.Context())
+			if test.want == "" && (err != nil || disk.Images != 7) ||
+				test.want != "" && !strings.Contains(fmt.Sprint(err), test.want) {
+				t.Errorf("Disk = %+v, %v; want 7 bytes of images, or an error with %q", disk, err, test.want)
+			}
+			if n := int(calls.Load()); n != test.calls {
+				t.Errorf("%d calls, want %d", n, test.calls)
+			}
+		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -194,3 +195,9 @@ func serverError(ctx context.Context, err error) error {
 
 // isNotFound reports whether the server says that there is no such object.
 func isNotFound(err error) bool { return status.Code(err) == codes.NotFound }
+
+// isNameGone reports whether containerd knows the image that it was asked for, but has no image of the name by which
+// it opens it.
+func isNameGone(err error) bool {
+	return isNotFound(err) && strings.Contains(status.Convert(err).Message(), "failed to get image from containerd")
+}

@@ -409,3 +409,55 @@ func TestRemoveThatStumbles(t *testing.T) {
 		t.Errorf("Remove, again: %v; want none: nothing is left", err)
 	}
 }
+
+// Containerd opens an image by a name that another run may have just removed: the container is made a moment later.
+// What is missing for good is told at once.
+func TestNameOfTheImageGoesMeanwhile(t *testing.T) {
+	const gone = `failed to get image from containerd "sha256:00ff": image "tare.local/run-0/cri/agent:latest": not found`
+	for name, test := range map[string]struct {
+		text  string // of the error
+		fails int32  // how often it comes
+		calls int32  // that are made
+	}{
+		"another run's name": {gone, 2, 3},
+		"another object":     {`failed to find sandbox id "p1": not found`, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var calls atomic.Int32
+			f := newFake(nil)
+			f.answer("CreateContainer", func(context.Context, any) (any, error) {
+				if calls.Add(1) <= test.fails {
+					return nil, status.Error(codes.NotFound, test.text)
+				}
+				return &cri.CreateContainerResponse{ContainerId: "c1"}, nil
+			})
+			_, err := with(t, f).Create(t.Context(), own())
+			if failed := test.calls <= test.fails; (err != nil) != failed {
+				t.Errorf("Create = %v, want an error: %v", err, failed)
+			}
+			if n := calls.Load(); n != test.calls {
+				t.Errorf("%d calls, want %d", n, test.calls)
+			}
+		})
+	}
+}
+
+// A name that stays away is told, and does not hold whoever has given up.
+func TestNameOfTheImageStaysAway(t *testing.T) {
+	t.Parallel() // it waits
+	const gone = `failed to get image from containerd "sha256:00ff": image "x": not found`
+	f := newFake(map[string]answer{"CreateContainer": refuse(codes.NotFound, gone)})
+	if _, err := with(t, f).Create(t.Context(), own()); err == nil || !strings.Contains(err.Error(), "sha256:00ff") {
+		t.Errorf("Create = %v, want the server's error", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var calls atomic.Int32
+	f.answer("CreateContainer", func(context.Context, any) (any, error) {
+		calls.Add(1)
+		cancel()
+		return nil, status.Error(codes.NotFound, gone)
+	})
+	if _, err := with(t, f).Create(ctx, own()); !errors.Is(err, context.Canceled) || calls.Load() != 1 {
+		t.Errorf("Create = %v after %d calls, want context.Canceled after one", err, calls.Load())
+	}
+}

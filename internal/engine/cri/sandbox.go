@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -118,7 +119,7 @@ func (p *pod) create(ctx context.Context) (*container, error) {
 	if c.data, err = p.engine.data.Take(p.spec); err != nil {
 		return nil, p.engine.failed(ctx, "create "+c.name, err)
 	}
-	made, err := p.server.CreateContainer(longer, &cri.CreateContainerRequest{
+	made, err := p.createContainer(ctx, longer, &cri.CreateContainerRequest{
 		PodSandboxId: p.id, Config: p.engine.containerConfig(p.spec, p.image, c.data, c.name), SandboxConfig: p.config,
 	})
 	c.id = made.GetContainerId()
@@ -129,6 +130,22 @@ func (p *pod) create(ctx context.Context) (*container, error) {
 		return c, nil
 	}
 	return nil, errors.Join(p.engine.failed(ctx, "create "+c.name, orMissing(err)), c.removeByName(ctx), c.data.Remove())
+}
+
+// createContainer makes the call with the context longer, and repeats it up to 20 times, until ctx ends, if a name has
+// gone. Containerd opens an image by the first of its names, whichever it was asked for. Another run may have just
+// removed that one: containerd's CRI server notices it a moment later, and then takes the next name.
+func (p *pod) createContainer(
+	ctx, longer context.Context, r *cri.CreateContainerRequest,
+) (made *cri.CreateContainerResponse, err error) {
+	const tries, pause = 20, 100 * time.Millisecond
+	for range tries {
+		made, err = p.server.CreateContainer(longer, r)
+		if !isNameGone(err) || bench.Sleep(ctx, pause) != nil {
+			break
+		}
+	}
+	return made, err
 }
 
 // Stop ends the processes in the sandbox and releases its network.

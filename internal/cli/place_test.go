@@ -84,8 +84,8 @@ func (p *testEnv) must(t *testing.T, args ...string) programResult {
 	s := p.tare(t, args...)
 	if s.code != 0 {
 		text := s.stderr
-		if s.code == 3 { // some trials failed; the report has why
-			text += p.tare(t, "show", "last").stdout
+		if s.code == 3 { // some trials failed; the whole report has why
+			text += p.tare(t, "show", "last", "--all").stdout
 		}
 		t.Fatalf("tare %s: exit code %d, want 0\n%s", strings.Join(args, " "), s.code, text)
 	}

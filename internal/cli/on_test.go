@@ -225,7 +225,7 @@ func TestOnHostLost(t *testing.T) {
 		!strings.Contains(result.stderr, "tare resume") {
 		t.Errorf("exit code %d, want 1, the host and what to do\n%s", result.code, result.stderr)
 	}
-	p.nothingLeft(t)
+	p.awaitNothingLeft(t)
 	before := p.byHost(t)
 	if result := p.tare(t, "resume"); result.code != 1 || !strings.Contains(result.stderr, "No route to host") {
 		t.Errorf("resume while the host is away: exit code %d\n%s", result.code, result.stderr)
@@ -385,7 +385,7 @@ func TestOnCutAnywhere(t *testing.T) {
 			time.Sleep(after)
 			h.cut(t, "b")
 			result := r.end(t)
-			p.nothingLeft(t)
+			p.awaitNothingLeft(t)
 			before := p.byHost(t)
 			if result.code == 0 {
 				t.Fatalf("the cut is not noticed:\n%s", result.stderr)

@@ -283,6 +283,18 @@ func (p *testEnv) nothingLeft(t *testing.T) {
 	}
 }
 
+// awaitNothingLeft is nothingLeft for runs of a tare that was killed or cut off: what it had started ends by itself, a
+// moment later.
+func (p *testEnv) awaitNothingLeft(t *testing.T) {
+	t.Helper()
+	for until := time.Now().Add(testTimeout); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		if len(p.traces(t)) == 0 {
+			return
+		}
+	}
+	p.nothingLeft(t)
+}
+
 // traces lists what the place's runs have on the machine now.
 func (p *testEnv) traces(t *testing.T) []string {
 	t.Helper()

@@ -274,7 +274,7 @@ func TestRestartedServer(t *testing.T) {
 		t.Error("Create succeeds on a server that was stopped")
 	}
 	newFake(nil).listen(t, socket)
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		_, err := e.Create(t.Context(), own())
 		if err == nil {
 			return

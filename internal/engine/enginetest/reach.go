@@ -219,7 +219,7 @@ func echoStreams(l net.Listener) {
 
 // ask sends a word and expects it back. Lost UDP datagrams are sent again.
 func ask(protocol string, to netip.AddrPort) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	for {
 		err := exchange(ctx, protocol, to)
@@ -235,7 +235,11 @@ func exchange(ctx context.Context, protocol string, to netip.AddrPort) error {
 		return err
 	}
 	defer func() { _ = conn.Close() }() // everything has been said
-	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+	deadline, _ := ctx.Deadline()
+	if protocol == "udp" {
+		deadline = time.Now().Add(time.Second) // then it counts as lost
+	}
+	if err := conn.SetDeadline(deadline); err != nil {
 		return err
 	}
 	const word = "tare"

@@ -37,7 +37,7 @@ func TestServiceWithASecondProcess(t *testing.T) {
 		}
 		return n
 	}
-	for deadline := time.Now().Add(10 * time.Second); serving() == 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); serving() == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the second process does not come up")
 		}

@@ -97,10 +97,16 @@ func FuzzNextLine(f *testing.F) {
 
 // A machine that does not answer is given up soon; one to which the program is copied gets the time for that.
 func TestLimit(t *testing.T) {
+	t.Parallel() // it waits
 	dir := t.TempDir()
-	for name, test := range map[string]struct{ body, says string }{
-		"silent": {"exec sleep 1000", "no answer in time"},
-		"slow":   {`echo tare-host Linux $(uname -m) need x; sleep 1; echo tare-failed digest x`, "not the one"},
+	for name, test := range map[string]struct {
+		body, says string
+		limit      time.Duration // for the first answer; 2 s are enough on a busy machine
+	}{
+		"silent": {"exec sleep 1000", "no answer in time", 500 * time.Millisecond},
+		"slow": {
+			`echo tare-host Linux $(uname -m) need x; sleep 3; echo tare-failed digest x`, "not the one", 2 * time.Second,
+		},
 	} {
 		ssh := filepath.Join(dir, name)
 		if err := os.WriteFile(ssh, []byte("#!/bin/sh\n"+test.body+"\n"), 0o700); err != nil {
@@ -108,7 +114,7 @@ func TestLimit(t *testing.T) {
 		}
 		began := time.Now()
 		_, err := Start(t.Context(), Target{
-			Host: "there", SSH: ssh, Version: "v1", Role: "serve", Dir: "one", limit: 500 * time.Millisecond,
+			Host: "there", SSH: ssh, Version: "v1", Role: "serve", Dir: "one", limit: test.limit,
 		})
 		if err == nil || !strings.Contains(err.Error(), test.says) || time.Since(began) > 30*time.Second {
 			t.Errorf("%s: %v after %v, want %q", name, err, time.Since(began), test.says)
@@ -156,7 +162,8 @@ func TestOwnProgram(t *testing.T) {
 // A network that goes away without a word ends the session on both sides, and what is being done ends
 // with it.
 func TestSilence(t *testing.T) {
-	const alive, enough = 500 * time.Millisecond, time.Minute
+	t.Parallel()                                       // it waits
+	const alive, enough = 2 * time.Second, time.Minute // within alive, a busy machine answers too
 	there, here := wire(t), wire(t)
 	began, canceled, served := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	mux := http.NewServeMux()

@@ -58,17 +58,7 @@ func (h *hosts) login(t *testing.T, name, does string) {
 // cut ends the connection to a machine.
 func (h *hosts) cut(t *testing.T, name string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(h.dir, name+".pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	killNoted(t, filepath.Join(h.dir, name+".pid"))
 }
 
 func (h *hosts) client(t *testing.T) *testEnv {

@@ -12,7 +12,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -94,9 +96,28 @@ func (p *testEnv) must(t *testing.T, args ...string) programResult {
 
 // A process is tare while it runs.
 type process struct {
-	cmd            *exec.Cmd
-	stdout, stderr bytes.Buffer
-	exited         chan error
+	cmd    *exec.Cmd
+	stdout bytes.Buffer
+	stderr said
+	exited chan error
+}
+
+// said is what a process has said so far. It may be read while there comes more.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
 }
 
 func (p *testEnv) begin(t *testing.T, args ...string) *process {
@@ -134,9 +155,35 @@ func (r *process) end(t *testing.T) programResult {
 	return programResult{r.stdout.String(), r.stderr.String(), r.cmd.ProcessState.ExitCode()}
 }
 
+// awaitSaid waits until the process has said something on its standard error.
+func (r *process) awaitSaid(t *testing.T, text string) {
+	t.Helper()
+	for until := time.Now().Add(testTimeout); !strings.Contains(r.stderr.String(), text); time.Sleep(time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("it has not said %q after %v, but:\n%s", text, testTimeout, &r.stderr)
+		}
+	}
+}
+
 func (r *process) signal(t *testing.T, s syscall.Signal) {
 	t.Helper()
 	if err := r.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// killNoted kills the process whose number is in a file. It has to run still.
+func killNoted(t *testing.T, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -68,7 +68,7 @@ soak: build $(AGENTS)arm64 ## the long form, at most an hour; run it before an i
 generate: build ## docs that are made from the code
 	$(GO) generate ./...
 
-proofs: agent ## the long simulations: coverage, false alarms, power; PROOFS=half has half of the runs
+proofs: agent ## the long simulations: coverage, false alarms, power; PROOFS=quarter has a quarter of the runs
 	TARE_PROOFS=$(or $(PROOFS),1) $(GO) test -timeout=60m -v -run 'Coverage|Power|FalseAlarms' ./internal/analysis/... ./internal/report/... ./internal/run
 
 bench: build ## tare's own cost beside a bare loop, as ratios from one run

@@ -26,7 +26,7 @@ func TestPlantedDelayIsFound(t *testing.T) {
 	p := newTestEnv(t)
 	quick, slow := p.runtime(t, "runc.start.20ms"), p.runtime(t, "runc.start.40ms")
 	metrics := []string{"first_instruction", "total", "start"}
-	runs, blocks := 14, 20
+	runs, blocks := 10, 20
 	if testing.Short() {
 		runs, blocks = 1, 15
 	}

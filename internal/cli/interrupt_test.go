@@ -128,7 +128,7 @@ func TestKilled(t *testing.T) {
 	undisturbed := whole.last(t)
 	seed, rounds := uint64(7), 2
 	if !testing.Short() { // any instant, and another one each time
-		seed, rounds = rand.Uint64(), 30
+		seed, rounds = rand.Uint64(), 20
 	}
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -128,7 +128,7 @@ func TestUnequalHosts(t *testing.T) {
 		"the same": {[2]hostLimit{}, compute, "cpu.single", 1, 0},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
-			const times = 4
+			const times = 2
 			first, second := test.limits[0].group(t, "a"), test.limits[1].group(t, "b")
 			h := startSSHDs(t, sshd, "a", "b")
 			h.trust(t)

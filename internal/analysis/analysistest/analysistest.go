@@ -15,13 +15,13 @@ import (
 )
 
 // Repetitions is how many whole runs a test simulates: few of them, unless the environment variable
-// TARE_PROOFS asks for a proof, or for half of one.
+// TARE_PROOFS asks for a proof, or for a quarter of one.
 func Repetitions(few, proof int) int {
 	switch os.Getenv("TARE_PROOFS") {
 	case "":
 		return few
-	case "half":
-		return proof / 2
+	case "quarter":
+		return proof / 4
 	}
 	return proof
 }

@@ -36,6 +36,9 @@ func TestOneImageUnderTwoNames(t *testing.T) {
 		}
 		seen++
 		rows := m.Conditions[0].Rows
+		if m.Name == "rate.time.p99" && slices.ContainsFunc(d.Warned, isRateMissed) {
+			continue // this machine is too busy for a rate, and the report says so
+		}
 		if len(rows) != 2 || rows[0].N != 1 || rows[1].N != 1 {
 			t.Errorf("%s: %+v; %+v", m.Name, rows, d.Warned)
 			continue
@@ -49,6 +52,8 @@ func TestOneImageUnderTwoNames(t *testing.T) {
 		t.Errorf("%d questions, the second cell is %q", seen, d.Metrics[0].Conditions[0].Rows[1].Cell)
 	}
 }
+
+func isRateMissed(w report.Warning) bool { return w.Code == "rate-missed" }
 
 // An image that serves nothing fails where it would have to, and has its values in what
 // it can do; the other one has all of them.

@@ -265,12 +265,16 @@ func TestFileFaults(t *testing.T) {
 		"never ready": {
 			one(agent + "    command: [hold]\n    healthcheck: {test: [CMD, /tare-agent, exit, '1'], interval: 1h}\n"),
 			bench.Failed,
-			`service a was not ready in time after 3s: it runs, and its health check says "starting"; it printed last "ready"`,
+			`service a was not ready in time after 6s: it runs, and its health check says "starting"; it printed last "ready"`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each is a project of its own
-			s := e.trial(t, "file", writeFile(t, test.text), "timeout", "3s", "tool", "docker-compose")
+			timeout := "1m"
+			if name == "never ready" {
+				timeout = "6s" // it takes as long, and the container has to run by then
+			}
+			s := e.trial(t, "file", writeFile(t, test.text), "timeout", timeout, "tool", "docker-compose")
 			if s.Outcome != test.outcome || !strings.Contains(s.Reason, test.says) {
 				t.Errorf("%s: %s", s.Outcome, s.Reason)
 			}

@@ -2,11 +2,8 @@ package app_test
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +12,6 @@ import (
 	"github.com/tare-bench/tare/internal/analysis/timeline"
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/engine/enginetest"
 )
 
 // canTrace ends the test where this machine cannot trace and nobody said that it can.
@@ -102,91 +98,6 @@ func wantWhole(t *testing.T, name string, c *timeline.Cell) {
 	for _, row := range c.Rows[:min(len(c.Rows), 8)] {
 		t.Logf("  %v %s: %s, %s %v", row.Mean.Value, row.Role, row.Kind, row.Class, row.Reasons)
 	}
-}
-
-// planted are runtimes that are runc with something that takes time before a container is created.
-var planted = map[string]string{
-	"plain":  `true`,
-	"sleeps": `sleep 0.02`,
-	"spins":  `until=$((${EPOCHREALTIME/./} + 20000)); while [ ${EPOCHREALTIME/./} -lt $until ]; do :; done`,
-	"hooks": `while [ "$1" != "" ]; do [ "$last" = --bundle ] && bundle=$1; last=$1; shift; done; ` +
-		`sed -i '0,/"process"/s//"hooks":{"prestart":[{"path":"\/bin\/sleep","args":["sleep","0.03"]}]},"process"/' ` +
-		`$bundle/config.json`,
-}
-
-// plantedEngines writes these runtimes, and returns the experiment that compares them.
-func plantedEngines(t *testing.T) string {
-	t.Helper()
-	runc, err := exec.LookPath("runc")
-	enginetest.Require(t, "runc", err)
-	bash, err := exec.LookPath("bash")
-	enginetest.Require(t, "runc", err)
-	dir := t.TempDir()
-	var engines, names []string
-	for name, does := range planted {
-		file := filepath.Join(dir, name)
-		script := fmt.Sprintf("#!%s\nplant() {\n%s\n}\ncase \" $* \" in *' create '*) plant \"$@\";; esac\nexec %s \"$@\"\n",
-			bash, does, runc)
-		if err := os.WriteFile(file, []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		engines = append(engines, fmt.Sprintf("  %s: {driver: oci, binary: %q}", name, file))
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return fmt.Sprintf("workload: lifecycle\nengines:\n%s\nfactors: {engine: [%s]}\nbaseline: plain\ncontrol: false\n"+
-		"blocks: 6\nwarmup: 1\nprecision: off\nwashout: 200ms\n", strings.Join(engines, "\n"), strings.Join(names, ", "))
-}
-
-// What is planted is found, in the right row, and with its time.
-func TestTimelineFindsPlantedCauses(t *testing.T) {
-	p, r := traced(t, plantedEngines(t))
-	result := timeline.Analyze(r)
-	index := func(name string) int {
-		return slices.IndexFunc(p.Plan.Cells, func(c bench.Cell) bool { return c.Name == name })
-	}
-	for _, want := range []struct {
-		cell        string
-		key         timeline.Key
-		least, most time.Duration // ±10 %; who spins until a time is preempted on a machine that has other work
-	}{
-		{"sleeps", timeline.Key{Role: "sleep", Kind: timeline.Waiting, Class: timeline.Timers}, 18 * ms, 22 * ms},
-		{"spins", timeline.Key{Role: "spins", Kind: timeline.OnCPU, Class: timeline.Code}, 5 * ms, 25 * ms},
-		{"hooks", timeline.Key{Role: "hook", Kind: timeline.Waiting, Class: timeline.Timers}, 27 * ms, 33 * ms},
-	} {
-		c := result.Of(index(want.cell))
-		if c == nil {
-			t.Fatalf("%s has no timelines", want.cell)
-		}
-		wantWhole(t, want.cell, c)
-		found, all := 0, []time.Duration{}
-		for i := range c.Timelines {
-			took := spentOn(&c.Timelines[i], want.key)
-			if took >= want.least && took <= want.most {
-				found++
-			}
-			all = append(all, took)
-		}
-		if found < len(c.Timelines)*2/3 { // another program on the machine can bend single ones
-			t.Errorf("%s: %v takes %v, want %v to %v", want.cell, want.key, all, want.least, want.most)
-		}
-		d, ok := result.Between(index(want.cell), index("plain"))
-		if !slices.ContainsFunc(slices.Concat(d.Rows, d.Folded), func(c timeline.Change) bool {
-			return c.Key == want.key && c.Base < time.Millisecond && c.Mean.Value > want.least/2
-		}) {
-			t.Errorf("%s: no row of the difference has it: %v, %+v", want.cell, ok, d)
-		}
-	}
-}
-
-// spentOn sums up the tiles of a row.
-func spentOn(one *timeline.Timeline, k timeline.Key) (sum time.Duration) {
-	for _, tile := range one.Tiles {
-		if (timeline.Key{Role: one.Lanes[tile.Lane].Role, Kind: tile.Kind, Class: tile.Class}) == k {
-			sum += tile.Duration
-		}
-	}
-	return sum
 }
 
 const ms = time.Millisecond

@@ -92,7 +92,8 @@ type (
 	// SetUpBegan comes before a Setup or Learn of the workload for a cell, if it has
 	// any: before the first trial, or right before one.
 	SetUpBegan struct{ Cell int }
-	// TrialBegan comes before each trial that is not skipped.
+	// TrialBegan comes before each trial that is not skipped, and before the rehearsal of one after traced
+	// trials.
 	TrialBegan struct{ Trial bench.Trial }
 	// PartBegan comes within a trial, between parts that take long, when nothing is timed.
 	PartBegan struct {
@@ -308,6 +309,11 @@ func (r *runner) blocks(ctx context.Context) (bench.StopReason, error) {
 		if reason != "" {
 			return reason, nil
 		}
+		if i > len(r.Done) && r.trials[i-1].Traced && !t.Traced {
+			if err := r.rehearse(ctx, restOfBlock(r.trials[i:])); err != nil {
+				return "", err
+			}
+		}
 		// A resumed run can begin in the middle of a block.
 		if first || i == len(r.Done) {
 			if err := r.hooks(ctx, bench.BeforeBlock, ""); err != nil {
@@ -332,6 +338,31 @@ func (r *runner) blocks(ctx context.Context) (bench.StopReason, error) {
 		i += len(next)
 	}
 	return bench.StopBlocks, nil
+}
+
+// rehearse performs the first of the next trials whose cell is not skipped, and throws its sample away. Trials are
+// some percent slower after the pause in which a traced one is attached to and its events are read: this one takes
+// that, so that no timed one does.
+func (r *runner) rehearse(ctx context.Context, next []bench.Trial) error {
+	i := slices.IndexFunc(next, func(t bench.Trial) bool {
+		return r.unsupported[t.Cell].reason == "" && r.givenUp(t.Cell) == ""
+	})
+	if i < 0 {
+		return nil
+	}
+	var err error
+	if !r.interrupted(ctx) {
+		r.setUp(ctx, next[i].Cell)
+	}
+	if !r.interrupted(ctx) {
+		var s bench.Sample
+		s, err = r.trial(ctx, next[i], nil)
+		r.markUnhealthy(s)
+	}
+	if err == nil && r.interrupted(ctx) {
+		return ErrInterrupted
+	}
+	return err
 }
 
 // restOfBlock returns the trials of the same block as the first: the timed ones, or the traced ones after

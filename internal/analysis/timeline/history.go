@@ -13,6 +13,7 @@ type history struct {
 	threads map[int]*thread  // by ID; one that has executed a program in place of its process's first thread has two
 	lanes   []lane           // one for each program that was executed, and for each process that was there before
 	changes map[int][]change // by process: which lane it belonged to from when on
+	exited  map[int]bool     // by process
 	stacks  [][]string
 	order   []*thread     // all threads by ID
 	start   time.Duration // of the recording
@@ -69,7 +70,7 @@ type change struct {
 
 // newHistory reads a recording.
 func newHistory(r *recording.Recording) *history {
-	h := &history{threads: map[int]*thread{}, changes: map[int][]change{}, stacks: r.Stacks}
+	h := &history{threads: map[int]*thread{}, changes: map[int][]change{}, exited: map[int]bool{}, stacks: r.Stacks}
 	if n := len(r.Events); n > 0 {
 		h.start, h.end = min(r.Events[0].At, 0), r.Events[n-1].At
 	}
@@ -77,7 +78,7 @@ func newHistory(r *recording.Recording) *history {
 		h.changes[p.ID] = []change{{h.start, len(h.lanes)}}
 		h.lanes = append(h.lanes, lane{
 			Lane:  Lane{Process: p.ID, Name: p.Name, Role: roleOfProgram(p.Name, p.Name), Parent: -1},
-			began: h.start, ended: h.end, tare: p.Tare,
+			began: h.start, ended: h.start, tare: p.Tare,
 		})
 		if p.Tare {
 			h.lanes[len(h.lanes)-1].Role = roleTare
@@ -90,6 +91,11 @@ func newHistory(r *recording.Recording) *history {
 	}
 	for i := range r.Events {
 		h.read(&r.Events[i])
+	}
+	for process := range h.changes {
+		if !h.exited[process] {
+			h.lastLane(process).ended = h.end
+		}
 	}
 	for _, t := range h.threads {
 		t.leave(h.end, false, -1)
@@ -108,8 +114,8 @@ func (h *history) read(e *recording.Event) {
 	case recording.Exec:
 		h.exec(e)
 	case recording.Exit:
-		if last := h.lastLane(e.Process); last != nil && e.Thread == e.Process && last.Process == e.Process {
-			last.ended = e.At
+		if last := h.lastLane(e.Process); last != nil && e.Thread == e.Process {
+			last.ended, h.exited[e.Process] = e.At, true // unless another process goes on in it
 		}
 	case recording.Switch:
 		if by != nil {
@@ -168,6 +174,7 @@ func (h *history) fork(e *recording.Event, by *thread) {
 	}
 	if e.OtherProcess != e.Process { // until it executes a program, it belongs to the same lane
 		h.changes[e.OtherProcess] = []change{{e.At, h.laneAt(e.Process, e.At)}}
+		delete(h.exited, e.OtherProcess) // one that had the same ID
 	}
 	h.threads[e.Other] = &thread{id: e.Other, process: e.OtherProcess, born: e.At, parent: by, seen: true}
 }
@@ -183,13 +190,11 @@ func (h *history) exec(e *recording.Event) {
 	}
 	at := h.laneAt(e.Process, e.At)
 	before := &h.lanes[at]
-	if before.Process == e.Process {
-		before.ended = e.At
-	}
+	before.ended = e.At // unless another process goes on in it
 	name, role := h.executed(e, before)
 	h.changes[e.Process] = append(h.changes[e.Process], change{e.At, len(h.lanes)})
 	h.lanes = append(h.lanes, lane{
-		Lane: Lane{Process: e.Process, Name: name, Role: role, Parent: at}, began: e.At, ended: h.end,
+		Lane: Lane{Process: e.Process, Name: name, Role: role, Parent: at}, began: e.At, ended: e.At,
 	})
 }
 
@@ -210,6 +215,16 @@ func (h *history) lastLane(process int) *lane {
 		return nil
 	}
 	return &h.lanes[all[len(all)-1].lane]
+}
+
+// madeBy reports whether a process has started the thread's process, or one that has.
+func (t *thread) madeBy(process int) bool {
+	for made := t.parent; made != nil && t.process != process; made = made.parent {
+		if made.process == process {
+			return true
+		}
+	}
+	return false
 }
 
 // come is that the thread comes onto a CPU.

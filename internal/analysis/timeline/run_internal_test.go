@@ -132,6 +132,11 @@ func TestRows(t *testing.T) {
 		row.Reasons[0].Name != "percpu_down_write, woken by rcu_preempt" || row.Reasons[0].Times != 1 {
 		t.Errorf("second row %+v", row)
 	}
+	for _, lane := range c.Timelines[0].Lanes {
+		if want := 810 * us; lane.Role == "runc" && (lane.OnCPU != want || lane.OnPath != want+100*us) {
+			t.Errorf("runc was on a CPU for %v, want %v; on the path for %v", lane.OnCPU, want, lane.OnPath)
+		}
+	}
 	last := c.Timelines[0].Lanes[len(c.Timelines[0].Lanes)-1]
 	if last.Role != "program" || last.Name != "tare-agent" || c.Timelines[0].Lanes[last.Parent].Role != "runc" {
 		t.Errorf("last lane %+v", last)

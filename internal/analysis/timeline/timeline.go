@@ -80,6 +80,9 @@ type Lane struct {
 	Began   time.Duration // on the Timeline's axis, 0 if it was there before
 	Ended   time.Duration // the end of the timeline if it was there after
 	OnPath  time.Duration // the sum of its tiles on the path
+	// OnCPU is how long its threads were on a CPU during the spans, on the path and beside it, all added up:
+	// so it can be longer than the timeline.
+	OnCPU time.Duration
 	// Beside is its work on a CPU off the path, in order of time. It is to be shown and never added.
 	Beside []Tile
 }

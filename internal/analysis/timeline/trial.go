@@ -164,7 +164,7 @@ func (h *history) inOrder() []*thread {
 
 // keepLanes adds the lanes that took part, and has the tiles refer to them.
 func (t *Timeline) keepLanes(h *history, stages []stage) {
-	beside := h.beside(t.Tiles, stages)
+	beside, onCPU := h.work(t.Tiles, stages)
 	onPath := make([]time.Duration, len(h.lanes))
 	for i := range t.Tiles {
 		onPath[t.Tiles[i].Lane] += t.Tiles[i].Duration
@@ -183,7 +183,7 @@ func (t *Timeline) keepLanes(h *history, stages []stage) {
 	for _, i := range order {
 		l := h.lanes[i].Lane
 		l.Began, l.Ended = axis(stages, h.lanes[i].began), axis(stages, h.lanes[i].ended)
-		l.OnPath, l.Beside = onPath[i], beside[i]
+		l.OnPath, l.OnCPU, l.Beside = onPath[i], onCPU[i], beside[i]
 		l.Parent = h.ancestor(i, to)
 		for j := range l.Beside {
 			l.Beside[j].Lane = to[i]
@@ -208,9 +208,9 @@ func (h *history) ancestor(lane int, to map[int]int) int {
 	return -1
 }
 
-// beside is, by lane, what threads did on a CPU that is not on the path.
-func (h *history) beside(path []Tile, stages []stage) [][]Tile {
-	all := make([][]Tile, len(h.lanes))
+// work is, by lane, what threads did on a CPU that is not on the path, and how long they were on one in all.
+func (h *history) work(path []Tile, stages []stage) (beside [][]Tile, onCPU []time.Duration) {
+	beside, onCPU = make([][]Tile, len(h.lanes)), make([]time.Duration, len(h.lanes))
 	taken := map[int][]Tile{} // by thread, in order of time
 	for _, t := range path {
 		if t.Kind == OnCPU || t.Kind == InCall {
@@ -220,20 +220,21 @@ func (h *history) beside(path []Tile, stages []stage) [][]Tile {
 	for _, t := range h.order {
 		for _, r := range t.runs {
 			for i := range stages {
-				from, to := max(r.from, stages[i].Began), min(r.to, stages[i].end())
-				if from >= to {
-					continue
+				from, to, shift := max(r.from, stages[i].Began), min(r.to, stages[i].end()), stages[i].At-stages[i].Began
+				for to > from { // once for each program that it executed
+					since, lane := h.laneBefore(t.process, to)
+					since = max(since, from)
+					beside[lane] = appendBeside(beside[lane], t.id, since+shift, to+shift, taken[t.id])
+					onCPU[lane] += to - since
+					to = since
 				}
-				_, lane := h.laneBefore(t.process, to)
-				shift := stages[i].At - stages[i].Began
-				all[lane] = appendBeside(all[lane], t.id, from+shift, to+shift, taken[t.id])
 			}
 		}
 	}
-	for i := range all {
-		slices.SortStableFunc(all[i], func(a, b Tile) int { return cmp.Compare(a.At, b.At) })
+	for i := range beside {
+		slices.SortStableFunc(beside[i], func(a, b Tile) int { return cmp.Compare(a.At, b.At) })
 	}
-	return all
+	return beside, onCPU
 }
 
 // appendBeside adds what lies between two times and is not taken.

@@ -93,38 +93,44 @@ func (w *walker) off(since time.Duration, before *run) {
 		stack = before.stack
 	}
 	if waker == nil || waker == w.at || w.h.interrupts(woken, stack) || !waker.isOn(woken.at) {
-		class, reason := w.h.waited(w.at, since, stack, woken)
-		seen, at := w.polled(since, woken, stack)
-		w.add(max(since, at), Tile{Kind: Waiting, Class: class, Reason: reason, Stack: w.h.stack(stack)})
-		if seen != nil && w.now == at {
-			w.at = seen
-		}
+		w.slept(since, woken, stack)
 		return
 	}
 	w.sleepers = append(w.sleepers, sleeper{w.at, w.bound})
 	w.at, w.bound = waker, max(since, w.bound)
 }
 
-// polled finds what a thread has seen that looks around from time to time, such as the monitor of the Go runtime,
-// before it woke the one that waits for it: what another thread of its process did while it slept, and until
-// when. It is nil if no other one ran.
-func (w *walker) polled(since time.Duration, woken wake, stack int) (seen *thread, at time.Duration) {
-	if len(w.sleepers) == 0 || !w.h.interrupts(woken, stack) || classOfStack(w.h.stack(stack)) != Timers {
-		return nil, 0
+// slept explains the time until something other than a recorded thread woke the present one.
+//
+// Whoever sleeps for a time and then wakes the next one has looked around, such as the monitor of the Go runtime, or
+// a thread that waits for a file and a timer. It wakes for what it has seen, which is what others did: so it keeps
+// only the time after that. Who just slept keeps all of it, because no others did anything.
+func (w *walker) slept(since time.Duration, woken wake, stack int) {
+	class, reason := w.h.waited(w.at, since, stack, woken)
+	var seen *thread
+	from := max(since, w.bound)
+	if len(w.sleepers) > 0 && class == Timers && w.h.interrupts(woken, stack) {
+		seen, from = w.seen(from, woken.at)
 	}
-	at = max(since, w.bound)
+	w.add(from, Tile{Kind: Waiting, Class: class, Reason: reason, Stack: w.h.stack(stack)})
+	if seen != nil {
+		w.at = seen
+	}
+}
+
+// seen finds what other threads of the present one's process, or programs that it has started, did last between two
+// times, and until when. It is nil if none of them ran.
+func (w *walker) seen(from, to time.Duration) (last *thread, until time.Duration) {
+	until = from
 	for _, t := range w.h.order {
-		if t == w.at || t.process != w.at.process {
+		if t == w.at || t.process != w.at.process && !t.madeBy(w.at.process) {
 			continue
 		}
-		if r, ok := t.runBefore(woken.at); ok && min(r.to, woken.at) > at {
-			seen, at = t, min(r.to, woken.at)
+		if r, ok := t.runBefore(to); ok && min(r.to, to) > until {
+			last, until = t, min(r.to, to)
 		}
 	}
-	if seen == nil {
-		return nil, 0
-	}
-	return seen, at
+	return last, until
 }
 
 // onCPU adds what the thread did on its CPU since a time: a tile for each system call and for its own code

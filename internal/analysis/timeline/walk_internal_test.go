@@ -40,6 +40,7 @@ func newTape() *tape {
 			{"try_to_wake_up", "virtblk_done", "handle_irq_event", "asm_common_interrupt"}, // 4
 			{"__schedule", "schedule", "jbd2_log_wait_commit", "ext4_sync_file"},           // 5
 			{"__schedule", "schedule", "do_nanosleep", "hrtimer_nanosleep"},                // 6
+			{"__schedule", "schedule", "schedule_hrtimeout_range", "ep_poll"},              // 7
 		},
 	}}
 }
@@ -64,6 +65,7 @@ func (t *tape) preempted(at, thread int) { t.add(at, recording.Switch, thread, 0
 
 func (t *tape) blocks(at, thread, stack int) { t.add(at, recording.Switch, thread, 0).Stack = stack }
 func (t *tape) fork(at, thread, other int)   { t.add(at, recording.Fork, thread, other) }
+func (t *tape) exit(at, thread int)          { t.add(at, recording.Exit, thread, 0) }
 func (t *tape) exec(at, thread int, file string) {
 	t.add(at, recording.Exec, thread, thread).Text = file
 }
@@ -221,6 +223,70 @@ func TestPath(t *testing.T) {
 70–72 dockerd: on CPU, own code
 72–100 tare: on CPU, own code
 `},
+		{
+			"is woken by one that waits for a file and a time and has seen what a program did that its process started",
+			0, 100, daemon, func(t *tape) {
+				t.on(1, worker)
+				t.blocks(7, worker, 7)
+				t.fork(8, daemon, child)
+				t.blocks(10, daemon, 0)
+				t.on(12, child)
+				t.exec(20, child, "/usr/lib/cni/bridge")
+				t.blocks(30, child, 6)
+				t.wakes(50, 0, child, 1, "swapper/0")
+				t.on(51, child)
+				t.blocks(60, child, -1)
+				t.wakes(70, 0, worker, 1, "swapper/0")
+				t.on(71, worker)
+				t.wakes(75, worker, daemon, -1, "dockerd")
+				t.on(75, daemon)
+			}, `
+0–10 dockerd: on CPU, own code
+10–12 dockerd: waits for a CPU, own code
+12–20 dockerd: on CPU, own code
+20–30 CNI plugin bridge: on CPU, own code
+30–50 CNI plugin bridge: waits, timers: do_nanosleep
+50–51 CNI plugin bridge: waits for a CPU, own code
+51–60 CNI plugin bridge: on CPU, own code
+60–70 dockerd: waits, timers: ep_poll
+70–71 dockerd: waits for a CPU, own code
+71–75 dockerd: on CPU, own code
+75–100 dockerd: on CPU, own code
+`,
+		},
+		{"is woken by a program that just slept, while others ran", 0, 100, daemon, func(t *tape) {
+			t.fork(5, daemon, child)
+			t.blocks(10, daemon, 0)
+			t.on(12, child)
+			t.exec(14, child, "/usr/bin/sleep")
+			t.blocks(16, child, 6)
+			t.on(30, worker)
+			t.blocks(40, worker, 0)
+			t.wakes(80, 0, child, 1, "swapper/0")
+			t.on(80, child)
+			t.wakes(85, child, daemon, -1, "sleep")
+			t.on(86, daemon)
+		}, `
+0–10 dockerd: on CPU, own code
+10–12 dockerd: waits for a CPU, own code
+12–14 dockerd: on CPU, own code
+14–16 sleep: on CPU, own code
+16–80 sleep: waits, timers: do_nanosleep
+80–85 sleep: on CPU, own code
+85–86 dockerd: waits for a CPU, own code
+86–100 dockerd: on CPU, own code
+`},
+		{"waits for a time itself, while another thread of its process ran: it wakes nobody", 0, 100, daemon, func(t *tape) {
+			t.blocks(10, daemon, 7)
+			t.on(20, worker)
+			t.blocks(60, worker, 0)
+			t.wakes(80, 0, daemon, 1, "swapper/0")
+			t.on(80, daemon)
+		}, `
+0–10 dockerd: on CPU, own code
+10–80 dockerd: waits, timers: ep_poll
+80–100 dockerd: on CPU, own code
+`},
 		{"was blocked before the recording began", 0, 100, tare, func(t *tape) {
 			t.on(1, worker)
 			t.wakes(80, worker, tare, -1, "dockerd")
@@ -268,6 +334,34 @@ func TestExecByAnotherThread(t *testing.T) {
 	want := "10–40 dockerd: on CPU, own code\n40–50 other: on CPU, own code\n"
 	if got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// A lane ends with the last process that goes on in it, also if that is not the one that began it.
+func TestLaneEndsWithItsLastProcess(t *testing.T) {
+	const second, third = 31, 32
+	tape := newTape()
+	tape.fork(10, daemon, child)
+	tape.exec(12, child, "/usr/bin/runc")
+	tape.fork(20, child, second)
+	tape.exec(22, second, "/proc/self/exe")
+	tape.fork(30, second, third)
+	tape.exit(40, second)
+	tape.exit(50, child)
+	tape.exec(70, third, "/tare-agent")
+	tape.exit(80, third)
+	tape.on(90, daemon)
+	want := map[Role]time.Duration{
+		"tare": 90 * us, "dockerd": 90 * us, "runc": 50 * us, "runc init": 70 * us, "hook": 80 * us,
+	}
+	for _, l := range newHistory(&tape.Recording).lanes {
+		if l.ended != want[l.Role] {
+			t.Errorf("%s ends at %v, want %v", l.Role, l.ended, want[l.Role])
+		}
+		delete(want, l.Role)
+	}
+	if len(want) > 0 {
+		t.Errorf("no lanes of %v", want)
 	}
 }
 

@@ -69,7 +69,7 @@ generate: build ## docs that are made from the code
 	$(GO) generate ./...
 
 proofs: agent ## the long simulations: coverage, false alarms, power; PROOFS=quarter has a quarter of the runs
-	TARE_PROOFS=$(or $(PROOFS),1) $(GO) test -timeout=60m -v -run 'Coverage|Power|FalseAlarms' ./internal/analysis/... ./internal/report/... ./internal/run
+	TARE_PROOFS=$(or $(PROOFS),1) $(GO) test -timeout=60m -v -run 'Coverage|Power|FalseAlarms' ./internal/analysis/... ./internal/fleet/... ./internal/report/... ./internal/run
 
 bench: build ## tare's own cost beside a bare loop, as ratios from one run
 	scripts/with-engines $(GO) test -run '^$$' -bench . -benchmem -benchtime=100x -timeout=30m ./...

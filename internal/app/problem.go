@@ -62,6 +62,14 @@ const (
 	NoTimeline      Kind = "no-timeline"      // of the run, or of a cell; Names are the cells that have one
 )
 
+// Of fleets.
+const (
+	NoFleets     Kind = "no-fleets"     // are stored
+	NoFleet      Kind = "no-fleet"      // is stored that is called so, or several are; Names are IDs
+	FleetStopped Kind = "fleet-stopped" // by the user or by something that went wrong; it can be gone on with
+	FleetFailed  Kind = "fleet-failed"  // no node measured anything
+)
+
 // Of stores and of what is left.
 const (
 	NoRuns       Kind = "no-runs"       // are stored
@@ -87,6 +95,7 @@ func Kinds() []Kind {
 		Interrupted, Stopped, NothingMeasured, NothingCompared,
 		Finished, Unfinished, Imported, NoIncomplete, OtherMetrics, NotCounted, NotTraced,
 		UnderWay, BadName, NameTaken, ManyRemarks, BadRemark, NoTimeline,
+		NoFleets, NoFleet, FleetStopped, FleetFailed,
 		NoRuns, NoRun, ManyRuns, LastUnknown, NoScheme, NoStore, NotAFile, NotAStore,
 		BadRunID, UnknownRun, ForeignFiles, NotAsked,
 	}

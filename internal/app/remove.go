@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/fleet"
 )
 
 // Removal is the runs that are to be removed, and those that stay.
 type Removal struct {
 	Runs    []bench.RunSummary // of one that cannot be read, no more than the ID
 	Running []string           // IDs of those that were chosen, and are under way
+	Fleets  []*fleet.Fleet     // that were named; all their runs are among Runs
 }
 
 // ToRemove looks up the runs that users name, as FindRun takes them, or those that a filter
@@ -23,6 +26,15 @@ func (a *App) ToRemove(ctx context.Context, s bench.Store, names []string, f *Fi
 	var ids []string
 	for _, name := range names {
 		id, err := FindRun(ctx, s, name)
+		if f := fleetCalled(ctx, s, name, err); f != nil {
+			r.Fleets = append(r.Fleets, f)
+			of, err := s.Find(ctx, f.ID+"-", 0)
+			if err != nil {
+				return r, err
+			}
+			ids = append(ids, of...)
+			continue
+		}
 		if err != nil {
 			return r, err
 		}
@@ -57,7 +69,20 @@ func (a *App) ToRemove(ctx context.Context, s bench.Store, names []string, f *Fi
 	return r, nil
 }
 
-// Remove removes runs, and calls each for every one that is gone, until one cannot be. It
+// fleetCalled is the fleet that a name means which means no run; nil if there is none.
+func fleetCalled(ctx context.Context, s bench.Store, name string, noRun error) *fleet.Fleet {
+	var p *Problem
+	if !errors.As(noRun, &p) || p.Kind != NoRun && p.Kind != ManyRuns || name == "" {
+		return nil
+	}
+	f, err := FindFleet(ctx, s, name)
+	if err != nil {
+		return nil
+	}
+	return f
+}
+
+// Remove removes runs and fleets, and calls each for every one that is gone, until one cannot be. It
 // gives their room back to the file system unless a run of this state directory is under
 // way: that would have to wait for it. What is wrong with giving it back is an error that
 // wraps ErrRoom, and the runs are gone all the same.
@@ -66,7 +91,7 @@ func (a *App) Remove(ctx context.Context, s bench.Store, ids []string, each func
 		if a.UnderWay(id) { // since it was looked up
 			return isUnderWay(id)
 		}
-		if err := s.Remove(ctx, id); err != nil {
+		if err := removeOne(ctx, s, id); err != nil {
 			return err
 		}
 		each(id)
@@ -82,6 +107,16 @@ func (a *App) Remove(ctx context.Context, s bench.Store, ids []string, each func
 		return fmt.Errorf("%w: %w", ErrRoom, err)
 	}
 	return nil
+}
+
+// removeOne removes a run, or what ties the runs of a fleet.
+func removeOne(ctx context.Context, s bench.Store, id string) error {
+	if k, ok := s.(bench.FleetKeeper); ok {
+		if err := k.RemoveFleet(ctx, id); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return s.Remove(ctx, id)
 }
 
 // ErrRoom says that the room of removed runs is used by the next ones, and not given back.

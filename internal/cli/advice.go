@@ -43,6 +43,14 @@ func adviceFor(p *app.Problem) advice {
 		return adviceForImage(p)
 	case app.NoRuns, app.NoRun, app.ManyRuns, app.LastUnknown, app.NoScheme, app.NoStore, app.NotAFile, app.NotAStore:
 		return adviceForStore(p)
+	case app.NoFleets:
+		return advice{false, "'tare fleet run' measures all nodes of a cluster"}
+	case app.NoFleet:
+		return advice{true, "stored fleets: " + names}
+	case app.FleetStopped:
+		return advice{false, "to go on: tare fleet gather " + p.Run}
+	case app.FleetFailed:
+		return advice{false, "'tare fleet show' has the reason of every node"}
 	case app.BadRunID:
 		return advice{true, "'tare list' shows the runs"}
 	case app.UnknownRun:

@@ -26,7 +26,7 @@ func (a *invocation) agentCommand() *cobra.Command {
 		Args:  unknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.agentServeCommand(), a.agentMeasureCommand(), a.agentLoadCommand())
+	cmd.AddCommand(a.agentServeCommand(), a.agentMeasureCommand(), a.agentLoadCommand(), a.agentPodCommand())
 	return cmd
 }
 

@@ -71,7 +71,7 @@ func commandGroups() []manual.CommandGroup {
 			Commands: []string{"show", "report", "list", "compare", "note", "rm", "export", "import", "check"},
 		},
 		{Title: "Images", Commands: []string{"image", "pack"}},
-		{Title: "Machines", Commands: []string{"doctor", "clean", "agent"}},
+		{Title: "Machines", Commands: []string{"fleet", "doctor", "clean", "agent"}},
 		{Title: "Reference", Commands: []string{"metrics", "params", "help", "completion", "version"}},
 	}
 }

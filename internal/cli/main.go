@@ -212,7 +212,7 @@ To begin with:
 		a.compareCommand(), a.exportCommand(), a.importCommand(), a.checkCommand(), a.resumeCommand(),
 		a.noteCommand(), a.rmCommand(),
 		a.imageCommand(), a.packCommand(), a.cleanCommand(), a.doctorCommand(), a.agentCommand(), a.versionCommand(),
-		a.metricsCommand(), a.paramsCommand(),
+		a.metricsCommand(), a.paramsCommand(), a.fleetCommand(),
 	)
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
 	root.SetHelpCommand(helpCommand())

@@ -30,7 +30,7 @@ func (a *invocation) rmCommand() *cobra.Command {
 		Use:   "rm [RUN...]",
 		Short: "Remove stored runs",
 		Long: `Rm removes runs from the store, with everything that was measured: those that
-are named, or those that flags choose. If stdin and stderr are a terminal, it
+are named, or those that flags choose. The ID of a fleet names all its runs. If stdin and stderr are a terminal, it
 lists them and asks; otherwise it needs --yes. It does not remove a run that is
 under way. 'tare clean' removes what a killed run left on the machine.
 
@@ -90,6 +90,12 @@ func (a *invocation) rm(ctx context.Context, s bench.Store, names []string, filt
 	runs, ids := []removedRun{}, []string{}
 	for _, r := range found.Runs {
 		runs, ids = append(runs, describeRemoved(r, short.Short(ctx, r.Header.ID))), append(ids, r.Header.ID)
+	}
+	for _, f := range found.Fleets {
+		runs, ids = append(runs, removedRun{
+			ID: f.ID, Experiment: f.Experiment,
+			text: fmt.Sprintf("fleet %s, %s on %s", f.ID, plain.Line(f.Experiment), unit.FormatCount(len(f.Nodes), "node")),
+		}), append(ids, f.ID)
 	}
 	agreed, err := a.agreed(ctx, runs, how)
 	if err != nil {

@@ -6,9 +6,6 @@ import (
 	"encoding/csv"
 	"io"
 	"strconv"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/text/plain"
@@ -59,8 +56,8 @@ func header() []string {
 // row is parallel to header. What there is not is empty.
 func row(m *report.Metric, c *report.Condition, r *report.Row) []string {
 	fields := []string{
-		text(m.Name), text(m.Unit), string(m.Better), string(m.Role), text(c.Condition), text(r.Cell),
-		text(r.Group), text(c.Baseline),
+		plain.Cell(m.Name), plain.Cell(m.Unit), string(m.Better), string(m.Role), plain.Cell(c.Condition), plain.Cell(r.Cell),
+		plain.Cell(r.Group), plain.Cell(c.Baseline),
 		strconv.Itoa(r.N), strconv.Itoa(r.Failed), optional(r.Median), optional(r.Low), optional(r.High),
 	}
 	e := r.Effect
@@ -87,7 +84,7 @@ func inRun(r *report.InRun) []string {
 	if r == nil {
 		return fields
 	}
-	fields[0], fields[1], fields[2] = text(r.Baseline), strconv.Itoa(r.N), optional(r.Median)
+	fields[0], fields[1], fields[2] = plain.Cell(r.Baseline), strconv.Itoa(r.N), optional(r.Median)
 	if e := r.Effect; e != nil {
 		copy(fields[3:], []string{
 			optional(e.Estimate), optional(e.Low), optional(e.High), optional(e.P), optional(e.Adjusted), e.Verdict,
@@ -104,16 +101,3 @@ func optional(v *float64) string {
 }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
-
-// text makes a name harmless: a spreadsheet takes what begins like this for a
-// formula, and runs it.
-func text(s string) string {
-	s = plain.Line(s)
-	// Spreadsheets skip blanks before a formula, and take the wide signs of East Asian
-	// keyboards for it too.
-	first, _ := utf8.DecodeRuneInString(strings.TrimLeftFunc(s, unicode.IsSpace))
-	if strings.ContainsRune("=+-@|%＝＋－＠｜％﹦﹢﹣﹫﹪−", first) {
-		return "'" + s
-	}
-	return s
-}

@@ -72,11 +72,11 @@ func Figures(d *report.Document) (names []string) {
 	return names
 }
 
-// style is everything in the page's style element.
-func style() string { return pageStyle + figure.Style() }
+// Style is everything in a page's style element.
+func Style() string { return pageStyle + figure.Style() }
 
-// styleHash is what the policy of the page allows.
-func styleHash(s string) string {
+// StyleHash is what the policy of a page allows: styles of this hash.
+func StyleHash(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }

@@ -81,7 +81,7 @@ const (
 
 func newView(d *report.Document) *view {
 	v := &view{
-		Title: "tare: " + d.Screen.Title, Style: template.CSS(style()), StyleHashes: styleHash(style()),
+		Title: "tare: " + d.Screen.Title, Style: template.CSS(Style()), StyleHashes: StyleHash(Style()),
 		Single: d.Kind == report.OneRun, Unit: d.Unit,
 		Screen: screenView{
 			Title: d.Screen.Title, Trust: d.Screen.Trust, Remarks: d.Screen.Remarks, Sides: d.Screen.Sides,

@@ -60,6 +60,7 @@ func Run(t *testing.T, open func(t *testing.T) bench.Store) {
 		{"RemovedUnderItsWriter", testRemoveUnderWriter},
 		{"RemovedWhileListed", testRemoveWhileListed},
 		{"ImportKeepsWhatWasWritten", testImportWritten},
+		{"FleetsAreKept", testFleets},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &suite{Store: open(t), t: t, ctx: t.Context()}

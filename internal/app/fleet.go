@@ -1,0 +1,549 @@
+package app
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/experiment"
+	"github.com/tare-bench/tare/internal/fleet"
+	"github.com/tare-bench/tare/internal/fleet/cluster"
+	"github.com/tare-bench/tare/internal/fleet/kube"
+	"github.com/tare-bench/tare/internal/fleet/odd"
+	"github.com/tare-bench/tare/internal/fleet/pairs"
+	"github.com/tare-bench/tare/internal/run"
+	"github.com/tare-bench/tare/internal/store/record"
+)
+
+// What a fleet has if nobody asks for something else.
+const (
+	FleetRounds  = 10               // enough for a verdict on one node of a thousand
+	FleetConfirm = 5                // rounds of the second pass
+	FleetRound   = 30 * time.Second // where it is not known how long a block takes
+	FleetMemory  = 1 << 30          // bytes of each pod
+	fleetDisk    = 2 << 30          // bytes
+)
+
+// A FleetRequest is a fleet that is asked for.
+type FleetRequest struct {
+	Experiment *experiment.Experiment
+	Rounds     int
+	Round      time.Duration // 0 = by how long a block takes here
+	Confirm    int           // rounds of the second pass; 0 = there is none
+	Smallest   float64       // see fleet.Fleet
+	Networks   []string      // see fleet.Fleet
+	Image      string
+	GroupBy    []string
+	Selector   string   // of nodes
+	Nodes      []string // names; empty = all
+	Pod        cluster.Pod
+	Lead       time.Duration // see cluster.Plan
+}
+
+// PlanFleet finds out what a fleet would be, and whether it can run. It makes nothing. An experiment that pods cannot
+// measure is a Problem.
+func (a *App) PlanFleet(
+	ctx context.Context, s bench.Store, c *kube.Client, r FleetRequest,
+) (*cluster.Preflight, error) {
+	plan, err := a.fleetPlan(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	source, err := json.Marshal(plan)
+	if err != nil {
+		return nil, err
+	}
+	round := r.Round
+	if round == 0 {
+		round = a.fleetRound(ctx, s, plan)
+	}
+	r.Pod.Args = []string{"agent", "pod"}
+	r.Pod.Memory, r.Pod.Disk = cmp.Or(r.Pod.Memory, FleetMemory), cmp.Or(r.Pod.Disk, fleetDisk)
+	request := cluster.Request{Selector: r.Selector, Nodes: r.Nodes, Plan: cluster.Plan{Pod: r.Pod, Lead: r.Lead}}
+	request.Fleet = fleet.Fleet{
+		Format: fleet.Format, ID: newRunID(a.config.Now()), Tool: a.config.Version, Began: a.config.Now().UTC(),
+		Cluster: c.Server(), Namespaces: []string{c.Namespace()}, Image: r.Image,
+		Experiment: plan.Name, Source: string(source), Seed: plan.Seed, Rounds: r.Rounds, Round: round, Confirm: r.Confirm,
+		Smallest: r.Smallest, Networks: r.Networks, GroupBy: r.GroupBy,
+	}
+	found, err := cluster.CheckFirst(ctx, c, request)
+	if err != nil || len(r.Networks) == 0 {
+		return found, err
+	}
+	f := &found.Plan.Fleet
+	if slots := slotTime(len(f.Nodes), f.Rounds); r.Round == 0 {
+		f.Round += slots
+		found.Length += time.Duration(f.Rounds) * slots
+	} else if slots >= f.Round {
+		found.Problems = append(found.Problems, fmt.Sprintf("the round trips of a round take %v, and a round has %v: "+
+			"ask for longer rounds, such as --round %v", slots, f.Round, slots+round))
+	}
+	return found, nil
+}
+
+// fleetPlan expands an experiment for pods: of its cells those that are a plain process and compared with others. What
+// is compared are nodes.
+func (a *App) fleetPlan(ctx context.Context, r FleetRequest) (bench.Plan, error) {
+	one, no := 1, false
+	err := r.Experiment.Override(experiment.Overrides{
+		Factors: []experiment.Levels{{Factor: "engine", Levels: []string{nativeName}}},
+		Blocks:  fmt.Sprint(r.Rounds), Budget: "off", Precision: []string{"off"}, Warmup: &one, Control: &no,
+	})
+	if err != nil {
+		return bench.Plan{}, &Problem{Kind: BadPlan, Err: err}
+	}
+	p, err := a.Plan(ctx, r.Experiment, "")
+	if err != nil {
+		return bench.Plan{}, err
+	}
+	plan := p.Plan
+	plan.Cells = slices.DeleteFunc(slices.Clone(plan.Cells), func(c bench.Cell) bool {
+		return !c.Baseline || c.Engine != nativeName
+	})
+	if len(plan.Cells) == 0 {
+		return plan, &Problem{Kind: BadPlan, Err: fmt.Errorf(
+			"experiment %s has nothing that a plain process can measure, and a pod runs nothing else", plan.Name)}
+	}
+	for _, h := range plan.Hooks {
+		if h.Do != bench.HookCommand {
+			return plan, &Problem{Kind: BadPlan, Err: fmt.Errorf("experiment %s has the hook %s, which a pod may not run",
+				plan.Name, h.Do)}
+		}
+	}
+	return plan, nil
+}
+
+// fleetRound is how long a round is to be: what a block took here, and half of it more, in steps of five seconds.
+func (a *App) fleetRound(ctx context.Context, s bench.Store, plan bench.Plan) time.Duration {
+	block := ExpectedBlock(ctx, s, plan)
+	if block == 0 {
+		return FleetRound
+	}
+	const step = 5 * time.Second
+	return max(2*step, (block*3/2 + step).Round(step))
+}
+
+// FleetHooks are told how a fleet goes. Any may be nil. They are never called at the same time.
+type FleetHooks struct {
+	Pass     func(f *fleet.Fleet, pass, nodes int) // a pass begins, or goes on
+	Progress func(phase cluster.Phase, done, total int)
+	Outcome  func(fleet.Outcome)
+	Trouble  func(error)
+	Keep     bool // leave in the cluster what is there of the fleet
+}
+
+// RunFleet runs what was planned to its end, stores it, and removes it from the cluster. If the context ends, or
+// something goes wrong, the error is a Problem, and GatherFleet goes on from there. A fleet of which nodes are
+// missing has ErrTrialsFailed.
+func (a *App) RunFleet(ctx context.Context, s bench.Store, c *kube.Client, p *cluster.Plan, h FleetHooks) error {
+	keeper, err := fleetKeeper(s)
+	if err != nil {
+		return err
+	}
+	r := &fleetRun{app: a, store: s, keeper: keeper, client: c, plan: p, hooks: h}
+	if err := r.save(ctx); err != nil {
+		return err
+	}
+	return r.goOn(ctx)
+}
+
+// GatherFleet goes on with a fleet that another client has begun: with what is known of it here, and in the cluster.
+func (a *App) GatherFleet(ctx context.Context, s bench.Store, c *kube.Client, id string, h FleetHooks) error {
+	keeper, err := fleetKeeper(s)
+	if err != nil {
+		return err
+	}
+	known, err := FindFleet(ctx, s, id)
+	namespace := c.Namespace()
+	if err == nil {
+		id, namespace = known.ID, known.Namespaces[0]
+	}
+	plan, findErr := cluster.Find(ctx, c, namespace, id)
+	switch {
+	case errors.Is(findErr, kube.ErrNotFound) && err == nil:
+		return fleetOutcome(known) // all of it is stored, or it is gone
+	case errors.Is(findErr, kube.ErrNotFound):
+		return errors.Join(err, findErr)
+	case findErr != nil:
+		return findErr
+	}
+	if err == nil {
+		plan.Fleet.Outcomes, plan.Fleet.Trips = known.Outcomes, known.Trips
+		if len(known.Starts) > len(plan.Fleet.Starts) {
+			plan.Fleet.Starts = known.Starts
+		}
+	}
+	r := &fleetRun{app: a, store: s, keeper: keeper, client: c, plan: plan, hooks: h}
+	return r.goOn(ctx)
+}
+
+// A fleetRun is a fleet that this client works on.
+type fleetRun struct {
+	app    *App
+	store  bench.Store
+	keeper bench.FleetKeeper
+	client *kube.Client
+	plan   *cluster.Plan
+	hooks  FleetHooks
+	saved  time.Time
+}
+
+// notStarted is the error of a fleet that measures nothing.
+type notStarted struct{ error }
+
+// goOn does what is left to do. Of a fleet that cannot start, nothing is left in the cluster.
+func (r *fleetRun) goOn(ctx context.Context) error {
+	f := &r.plan.Fleet
+	err := r.passes(ctx)
+	var not *notStarted
+	if errors.As(err, &not) {
+		err = not.error
+		if !r.hooks.Keep {
+			err = errors.Join(err, r.clean(ctx))
+		}
+		return &Problem{Kind: FleetFailed, Err: errors.Join(err, r.save(ctx)), Run: f.ID}
+	}
+	err = errors.Join(err, r.save(ctx))
+	if err == nil && !r.hooks.Keep {
+		err = r.clean(ctx)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("fleet %s: %w", f.ID, run.ErrInterrupted)
+		}
+		return &Problem{Kind: FleetStopped, Err: err, Run: f.ID}
+	}
+	return fleetOutcome(f)
+}
+
+// passes measures and reads both passes.
+func (r *fleetRun) passes(ctx context.Context) error {
+	f := &r.plan.Fleet
+	if err := r.pass(ctx, 1, nil); err != nil {
+		return err
+	}
+	if f.Confirm == 0 {
+		return nil
+	}
+	again, err := r.suspects(ctx)
+	if err != nil || len(again) == 0 {
+		return err
+	}
+	return r.pass(ctx, 2, again)
+}
+
+// pass measures and reads one pass of some nodes, by their indices; nil = all.
+func (r *fleetRun) pass(ctx context.Context, pass int, nodes []int) error {
+	f := &r.plan.Fleet
+	if isOver(f, pass, nodes) {
+		return nil
+	}
+	if r.hooks.Pass != nil {
+		n := len(f.Nodes)
+		if nodes != nil {
+			n = len(nodes)
+		}
+		r.hooks.Pass(f, pass, n)
+	}
+	h := cluster.Hooks{
+		Progress: r.hooks.Progress, Trouble: r.hooks.Trouble, Sink: r.sink,
+		Outcome: func(o fleet.Outcome) {
+			if r.hooks.Outcome != nil {
+				r.hooks.Outcome(o)
+			}
+			r.saveNowAndThen(ctx)
+		},
+	}
+	if len(f.Starts) < pass || f.Starts[pass-1].IsZero() {
+		if err := cluster.Start(ctx, r.client, r.plan, pass, nodes, h); err != nil {
+			if pass == 1 && ctx.Err() == nil {
+				err = &notStarted{err}
+			}
+			return err
+		}
+		if err := r.save(ctx); err != nil {
+			return err
+		}
+	}
+	if err := cluster.Gather(ctx, r.client, r.plan, pass, h); err != nil {
+		return err
+	}
+	return r.save(ctx)
+}
+
+// isOver reports whether all nodes of a pass are done, or have failed for good.
+func isOver(f *fleet.Fleet, pass int, nodes []int) bool {
+	if len(f.Starts) < pass {
+		return false
+	}
+	over := func(i int) bool {
+		o := f.OutcomeOf(f.Nodes[i].Name, pass)
+		return o != nil && (o.State == fleet.Done || o.State == fleet.Failed || o.State == fleet.Gone)
+	}
+	if nodes == nil {
+		for i := range f.Nodes {
+			if !over(i) {
+				return false
+			}
+		}
+		return true
+	}
+	return !slices.ContainsFunc(nodes, func(i int) bool { return !over(i) })
+}
+
+// suspects are the nodes of the second pass. They are the same whenever this is asked.
+func (r *fleetRun) suspects(ctx context.Context) ([]int, error) {
+	in, unread, err := JudgeFleet(ctx, r.store, &r.plan.Fleet)
+	if err != nil {
+		return nil, err
+	}
+	if unread != nil && r.hooks.Trouble != nil {
+		r.hooks.Trouble(unread)
+	}
+	for m := range in.Odd.Metrics {
+		in.Odd.Metrics[m].Again = nil
+	}
+	return odd.Recheck(in.Odd, odd.Judge(in.Odd), r.plan.Fleet.Seed), nil
+}
+
+// clean removes the fleet from the cluster.
+func (r *fleetRun) clean(ctx context.Context) error {
+	_, foreign, err := cluster.Clean(ctx, r.client, r.plan, cluster.Hooks{
+		Progress: r.hooks.Progress, Trouble: r.hooks.Trouble,
+	})
+	if err == nil && foreign > 0 && r.hooks.Trouble != nil {
+		r.hooks.Trouble(foreignObjects(foreign))
+	}
+	return err
+}
+
+func foreignObjects(n int) error {
+	return fmt.Errorf("%d objects have the label of the fleet but were not made by it: they stay", n)
+}
+
+// save stores what is known of the fleet, also when the user has interrupted.
+func (r *fleetRun) save(ctx context.Context) error {
+	text, err := json.Marshal(r.plan.Fleet)
+	if err != nil {
+		return err
+	}
+	r.saved = time.Now()
+	return r.keeper.PutFleet(context.WithoutCancel(ctx), r.plan.Fleet.ID, text)
+}
+
+// saveNowAndThen saves the fleet while it changes, which can be often. A later save says what is wrong.
+func (r *fleetRun) saveNowAndThen(ctx context.Context) {
+	const pause = 5 * time.Second
+	if time.Since(r.saved) > pause {
+		_ = r.save(ctx)
+	}
+}
+
+// errOtherRun is the error of records that are not those of the node's run.
+var errOtherRun = errors.New("the log has another run than the one that was asked for")
+
+// sink stores what was read of a node's run.
+func (r *fleetRun) sink(ctx context.Context, p cluster.Part) (cluster.Stored, error) {
+	r.takeTrips(p)
+	rounds, id, err := r.check(p)
+	if id == "" || err != nil {
+		return cluster.Stored{}, err
+	}
+	_, err = Import(ctx, r.store, bytes.NewReader(p.Records))
+	var faults *record.Faults
+	if errors.As(err, &faults) {
+		err = nil // what was lost counts as failed
+	}
+	if err != nil {
+		return cluster.Stored{}, err
+	}
+	return cluster.Stored{Run: id, Rounds: rounds}, nil
+}
+
+// check looks whether the records are those of the node's run, and counts its whole rounds. The ID is empty if there
+// is nothing yet.
+func (r *fleetRun) check(p cluster.Part) (rounds int, id string, err error) {
+	f := &r.plan.Fleet
+	var plan bench.Plan
+	if err := json.Unmarshal([]byte(f.Source), &plan); err != nil {
+		return 0, "", fmt.Errorf("the fleet's plan: %w", err)
+	}
+	want := f.Rounds
+	if p.Pass == 2 {
+		want = f.Confirm
+	}
+	plan = podPlan(plan, f.ID, p.Node, p.Pass, want)
+	expected := fleet.RunID(f.ID, p.Pass, p.Node)
+	trials := map[int]int{} // by block
+	lines := record.NewSalvager(bytes.NewReader(p.Records))
+	for {
+		e, err := lines.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			for block, n := range trials {
+				if block >= 0 && n >= len(plan.Cells) {
+					rounds++
+				}
+			}
+			return rounds, id, nil
+		case err != nil:
+			return 0, "", err
+		case e.Header != nil && (id != "" || e.Header.ID != expected || !sameJSON(e.Header.Plan, plan)):
+			return 0, "", errOtherRun
+		case e.Header != nil:
+			id = e.Header.ID
+		case e.Sample != nil && e.Sample.Outcome == bench.OK:
+			trials[e.Sample.Trial.Block]++
+		}
+	}
+}
+
+// longestTrip is more than any round trip between machines takes, in seconds.
+const longestTrip = 60
+
+// takeTrips takes the round trips that a node has measured, in place of those that were read of it before. It takes
+// them when all are there, because a large fleet has many.
+func (r *fleetRun) takeTrips(p cluster.Part) {
+	f := &r.plan.Fleet
+	node := slices.IndexFunc(f.Nodes, func(n fleet.Node) bool { return n.Name == p.Node })
+	if len(p.Trips) == 0 || !p.Final || p.Pass != 1 || node < 0 {
+		return
+	}
+	f.Trips = slices.DeleteFunc(f.Trips, func(t pairs.Trip) bool { return t.Client == node })
+	for _, t := range p.Trips {
+		if t.Client == node && t.Server >= 0 && t.Server < len(f.Nodes) && t.Server != node &&
+			t.Round >= 0 && t.Round < f.Rounds && slices.Contains(f.Networks, t.Network) &&
+			t.Seconds > 0 && t.Seconds < longestTrip && !math.IsNaN(t.Seconds) {
+			f.Trips = append(f.Trips, t)
+		}
+	}
+}
+
+// fleetOutcome is how a fleet has ended: ErrTrialsFailed if nodes of it are missing, nil if all were measured.
+func fleetOutcome(f *fleet.Fleet) error {
+	measured, missing := 0, 0
+	var first fleet.Outcome
+	for _, n := range f.Nodes {
+		o := f.OutcomeOf(n.Name, 1)
+		if o != nil {
+			measured += min(o.Rounds, 1)
+		}
+		if o != nil && o.State == fleet.Done && o.Rounds > 0 {
+			continue
+		}
+		if missing++; o != nil && missing == 1 {
+			first = *o
+		}
+	}
+	switch {
+	case measured == 0 && len(f.Nodes) > 0:
+		why := cmp.Or(first.Reason, string(first.State), "no pod ran")
+		return &Problem{Kind: FleetFailed, Run: f.ID, Err: fmt.Errorf("fleet %s measured nothing: node %s: %s", f.ID,
+			cmp.Or(first.Node, f.Nodes[0].Name), why)}
+	case missing > 0:
+		return ErrTrialsFailed
+	}
+	return nil
+}
+
+// fleetKeeper is a store as one of fleets.
+func fleetKeeper(s bench.Store) (bench.FleetKeeper, error) {
+	k, ok := s.(bench.FleetKeeper)
+	if !ok {
+		return nil, fmt.Errorf("%w: this store keeps no fleets", bench.ErrUnsupported)
+	}
+	return k, nil
+}
+
+// Fleets are the IDs of the stored fleets, newest first.
+func Fleets(ctx context.Context, s bench.Store) ([]string, error) {
+	if _, none := s.(EmptyStore); none {
+		return nil, nil
+	}
+	k, err := fleetKeeper(s)
+	if err != nil {
+		return nil, err
+	}
+	return k.Fleets(ctx)
+}
+
+// FindFleet reads the fleet that a user means: by its ID, a unique beginning or end of it, or bench.LastRun for the
+// newest, as an empty name does. If that is none or several, the error is a Problem.
+func FindFleet(ctx context.Context, s bench.Store, name string) (*fleet.Fleet, error) {
+	all, err := Fleets(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	switch {
+	case len(all) == 0:
+		return nil, &Problem{Kind: NoFleets, Err: errors.New("no fleet is stored")}
+	case name == "" || name == bench.LastRun:
+		found = all[:1]
+	default:
+		found = slices.DeleteFunc(slices.Clone(all), func(id string) bool {
+			return !strings.HasPrefix(id, name) && !strings.HasSuffix(id, name)
+		})
+	}
+	switch len(found) {
+	case 0:
+		return nil, &Problem{Kind: NoFleet, Err: fmt.Errorf("no fleet %.80q", name), Names: all}
+	case 1:
+		return readFleet(ctx, s, found[0])
+	}
+	return nil, &Problem{
+		Kind: NoFleet, Names: found,
+		Err: fmt.Errorf("%.80q matches %d fleets: %s", name, len(found), strings.Join(found, ", ")),
+	}
+}
+
+func readFleet(ctx context.Context, s bench.Store, id string) (*fleet.Fleet, error) {
+	k, err := fleetKeeper(s)
+	if err != nil {
+		return nil, err
+	}
+	text, err := k.Fleet(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	var f fleet.Fleet
+	if err := json.Unmarshal(text, &f); err != nil {
+		return nil, fmt.Errorf("fleet %s: %w", id, err)
+	}
+	switch {
+	case f.Format > fleet.Format:
+		return nil, fmt.Errorf("fleet %s: its format is %d, and this tare reads %d: use a newer tare", id, f.Format,
+			fleet.Format)
+	case f.ID != id || len(f.Namespaces) == 0:
+		return nil, fmt.Errorf("fleet %s: what is stored of it is damaged", id)
+	}
+	return &f, nil
+}
+
+// CleanFleet removes from the cluster what is there of a fleet, and says how many objects went. One that is still
+// measured is removed, too.
+func (a *App) CleanFleet(
+	ctx context.Context, c *kube.Client, namespace, id string, h FleetHooks,
+) (removed int, err error) {
+	plan, err := cluster.Find(ctx, c, cmp.Or(namespace, c.Namespace()), id)
+	if errors.Is(err, kube.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	removed, foreign, err := cluster.Clean(ctx, c, plan, cluster.Hooks{Progress: h.Progress, Trouble: h.Trouble})
+	if err == nil && foreign > 0 {
+		err = foreignObjects(foreign)
+	}
+	return removed, err
+}

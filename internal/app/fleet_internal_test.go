@@ -1,0 +1,337 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/experiment"
+	"github.com/tare-bench/tare/internal/fleet"
+	"github.com/tare-bench/tare/internal/fleet/cluster"
+	"github.com/tare-bench/tare/internal/fleet/kube/kubetest"
+	"github.com/tare-bench/tare/internal/fleet/odd"
+	"github.com/tare-bench/tare/internal/fleet/podlog"
+	"github.com/tare-bench/tare/internal/schedule"
+	"github.com/tare-bench/tare/internal/store/record"
+	"github.com/tare-bench/tare/internal/store/sqlite"
+)
+
+// playedFleet is a cluster whose pods measure nothing: they write what a test wants.
+type playedFleet struct {
+	t      *testing.T
+	server *kubetest.Server
+	store  bench.Store
+	app    *App
+
+	mu     sync.Mutex
+	random *rand.Rand
+	// slow is how much slower nodes are, as a share; steal is their stolen time.
+	slow, steal map[string]float64
+	passes      []string // NODE/PASS of each pod that ran
+	spoil       func(node string, log []byte) []byte
+}
+
+func playFleet(t *testing.T, nodes ...string) *playedFleet {
+	t.Helper()
+	p := &playedFleet{
+		t: t, random: rand.New(rand.NewPCG(1, 2)), slow: map[string]float64{}, steal: map[string]float64{},
+		spoil: func(_ string, log []byte) []byte { return log },
+	}
+	p.server = kubetest.Start(t, kubetest.Options{Run: p.pod}, nodes...)
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "tare.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	p.store = s
+	a, err := New(Config{Version: "test"}).WithState(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.Close)
+	p.app = a
+	return p
+}
+
+// pod plays a pod: it has all rounds in its log at once.
+func (p *playedFleet) pod(process *kubetest.Process) kubetest.Ending {
+	process.Running()
+	var order fleet.Order
+	var plan bench.Plan
+	text, _ := process.File(fleet.OrderDir + "/" + fleet.OrderFile)
+	source, _ := process.File(fleet.OrderDir + "/" + fleet.SourceFile)
+	if err := errors.Join(json.Unmarshal(text, &order), json.Unmarshal(source, &plan)); err != nil {
+		return kubetest.Ending{Code: 1, Message: err.Error()}
+	}
+	var start fleet.Start
+	for {
+		if text, ok := process.File(fleet.StartDir + "/" + fleet.StartFile); ok && json.Unmarshal(text, &start) == nil {
+			break
+		}
+		select {
+		case <-process.Context().Done():
+			return kubetest.Ending{Code: 143}
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	var log strings.Builder
+	digest, err := p.write(&log, process, order, plan, start)
+	if err != nil {
+		return kubetest.Ending{Code: 1, Message: err.Error()}
+	}
+	p.mu.Lock()
+	written := p.spoil(process.Node, []byte(log.String()))
+	p.mu.Unlock()
+	_, _ = process.Write(written) // it keeps it in memory
+	return kubetest.Ending{Message: string(digest.Message())}
+}
+
+// write writes the log of a pod, whose values are what the test wants of the node.
+func (p *playedFleet) write(
+	log *strings.Builder, process *kubetest.Process, order fleet.Order, plan bench.Plan, start fleet.Start,
+) (podlog.Digest, error) {
+	pass, _ := strconv.Atoi(process.Env(fleet.EnvPass))
+	rounds := order.Rounds
+	if pass == 2 {
+		rounds = order.Confirm
+	}
+	w := podlog.NewWriter(log)
+	err := w.Hello(podlog.Hello{Wall: time.Now(), Node: process.Node, Pass: pass, Arch: "amd64", Tool: "test"})
+	plan = podPlan(plan, order.Fleet, process.Node, pass, rounds)
+	steal := bench.Metric{
+		Name: "steal_time", Title: "steal", Unit: "s", Better: bench.Lower, Role: bench.Counter, Scale: bench.Difference,
+		Doc: "d.",
+	}
+	header := bench.Header{
+		ID: fleet.RunID(order.Fleet, pass, process.Node), Tool: "test", Began: start.Began, Plan: plan,
+		Schedule: schedule.Blocks(plan), Metrics: append(workloadNamed(plan.Workload).Metrics(), steal),
+		Engines: []bench.EngineInfo{{Name: "native"}}, Host: bench.HostFacts{Hostname: process.Node, CPUs: 1},
+	}
+	records, createErr := record.NewWriter(w, header)
+	if err = errors.Join(err, createErr); err != nil {
+		return podlog.Digest{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.passes = append(p.passes, process.Node+"/"+strconv.Itoa(pass))
+	seq := 0
+	for i, block := range header.Schedule {
+		round := i - plan.Warmup
+		for _, cell := range block {
+			values := make([]float64, len(header.Metrics))
+			for m := range values {
+				values[m] = (1 - p.slow[process.Node]) * (1 + 0.002*p.random.NormFloat64())
+			}
+			values[len(values)-1] = p.steal[process.Node]
+			err = errors.Join(err, records.Append(p.t.Context(), bench.Sample{
+				Trial: bench.Trial{Seq: seq, Block: round, Cell: cell}, Outcome: bench.OK, Values: values,
+				Began: start.Began.Add(time.Duration(round)*start.Round + time.Millisecond), Elapsed: time.Second,
+				Counted: time.Second,
+			}))
+			seq++
+		}
+		err = errors.Join(err, w.Flush())
+	}
+	err = errors.Join(err, records.Finish(p.t.Context(), bench.End{Time: start.Began, Reason: bench.StopBlocks}))
+	digest, endErr := w.End(podlog.Done, "")
+	return digest, errors.Join(err, endErr)
+}
+
+// request is a fleet of the experiment cpu.
+func (p *playedFleet) request() FleetRequest {
+	p.t.Helper()
+	text, _ := experiment.Builtin("cpu")
+	e, err := experiment.Parse("cpu.yaml", text)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return FleetRequest{
+		Experiment: e, Rounds: 10, Round: time.Second, Confirm: 5, Image: "example.com/tare:1", Lead: time.Second,
+	}
+}
+
+// run plans a fleet and runs it.
+func (p *playedFleet) run(r FleetRequest) (*fleet.Fleet, error) {
+	p.t.Helper()
+	c := p.server.Client()
+	found, err := p.app.PlanFleet(p.t.Context(), p.store, c, r)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if len(found.Problems) > 0 {
+		p.t.Fatalf("problems: %q", found.Problems)
+	}
+	err = p.app.RunFleet(p.t.Context(), p.store, c, &found.Plan, FleetHooks{
+		Trouble: func(err error) { p.t.Logf("trouble: %v", err) },
+	})
+	f, findErr := FindFleet(p.t.Context(), p.store, found.Plan.Fleet.ID)
+	if findErr != nil {
+		p.t.Fatal(findErr)
+	}
+	return f, err
+}
+
+func nodeNames(n int) (all []string) {
+	for i := range n {
+		all = append(all, "node-"+strconv.Itoa(i+1))
+	}
+	return all
+}
+
+// A node that is slow is suspected, measured again beside ordinary ones, named, and its stolen time is said.
+func TestFleetNamesTheSlowNode(t *testing.T) {
+	t.Parallel() // it waits for a cluster
+	p := playFleet(t, nodeNames(10)...)
+	p.slow["node-4"], p.steal["node-4"] = 0.2, 0.09
+	f, err := p.run(p.request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := slices.DeleteFunc(slices.Clone(p.passes), func(s string) bool { return !strings.HasSuffix(s, "/2") })
+	if len(again) < 2 || len(again) > 5 || !slices.Contains(again, "node-4/2") {
+		t.Errorf("the second pass had %q, want node-4 and a few others", again)
+	}
+	in, unread, err := JudgeFleet(t.Context(), p.store, f)
+	if err != nil || unread != nil {
+		t.Fatal(err, unread)
+	}
+	for m := range in.Metrics {
+		for n, finding := range in.Judged.Findings[m] {
+			slow := in.Odd.Nodes[n] == "node-4"
+			if (finding.Verdict == odd.Slow) != slow {
+				t.Errorf("%s on %s: %s, effect %.3f", in.Metrics[m].Name, in.Odd.Nodes[n], finding.Verdict, finding.Effect)
+			}
+			if slow && !slices.Contains(in.Reasons[m][n], "stolen time 9 % (others 0 %)") {
+				t.Errorf("reasons for %s: %q", in.Metrics[m].Name, in.Reasons[m][n])
+			}
+		}
+	}
+	for _, kind := range []string{"jobs", "pods", "configmaps", "secrets"} {
+		if n := p.server.Objects(kind); n != 0 {
+			t.Errorf("%d %s are left", n, kind)
+		}
+	}
+}
+
+// A fleet of alike nodes has no second pass and no odd node.
+func TestFleetOfAlikeNodes(t *testing.T) {
+	t.Parallel() // it waits for a cluster
+	p := playFleet(t, nodeNames(8)...)
+	f, err := p.run(p.request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.passes) != 8 || len(f.Starts) != 1 {
+		t.Errorf("pods ran: %q, passes: %d", p.passes, len(f.Starts))
+	}
+}
+
+// What a pod has written that is not its run, or is cut, is no number; the others are judged all the same.
+func TestFleetWithBadLogs(t *testing.T) {
+	t.Parallel() // it waits for a cluster
+	p := playFleet(t, nodeNames(4)...)
+	p.spoil = func(node string, log []byte) []byte {
+		switch node {
+		case "node-1": // the run of another node
+			return []byte("tare: nothing\n\x1b[31m")
+		case "node-2":
+			return log[:len(log)/2]
+		}
+		return log
+	}
+	f, err := p.run(p.request())
+	if !errors.Is(err, ErrTrialsFailed) {
+		t.Errorf("error %v, want that trials failed", err)
+	}
+	for node, want := range map[string]func(*fleet.Outcome) bool{
+		"node-1": func(o *fleet.Outcome) bool { return o.State != fleet.Done && o.Run == "" },
+		"node-2": func(o *fleet.Outcome) bool { return o.State != fleet.Done && o.Rounds < 10 },
+		"node-3": func(o *fleet.Outcome) bool { return o.State == fleet.Done && o.Rounds == 10 },
+	} {
+		if o := f.OutcomeOf(node, 1); o == nil || !want(o) {
+			t.Errorf("%s: %+v", node, o)
+		}
+	}
+	if in, _, err := JudgeFleet(t.Context(), p.store, f); err != nil || len(in.Metrics) == 0 {
+		t.Errorf("judged: %v", err)
+	}
+}
+
+// The run of one node is not taken for that of another.
+func TestSinkTakesOnlyTheNodesRun(t *testing.T) {
+	f := fleet.Fleet{ID: "f", Rounds: 3, Source: `{"name":"cpu","workload":"cpu","cells":[{"name":"native"}]}`}
+	r := &fleetRun{plan: &cluster.Plan{Fleet: f}, store: EmptyStore{}}
+	var plan bench.Plan
+	if err := json.Unmarshal([]byte(f.Source), &plan); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	h := bench.Header{ID: fleet.RunID("f", 1, "other"), Began: time.Now(), Plan: podPlan(plan, "f", "other", 1, 3)}
+	if _, err := record.NewWriter(&b, h); err != nil {
+		t.Fatal(err)
+	}
+	_, err := r.sink(t.Context(), cluster.Part{Node: "node", Pass: 1, Records: []byte(b.String())})
+	if !errors.Is(err, errOtherRun) {
+		t.Errorf("error %v, want %v", err, errOtherRun)
+	}
+	if stored, err := r.sink(t.Context(), cluster.Part{Node: "node", Pass: 1}); err != nil || stored.Run != "" {
+		t.Errorf("nothing yet: %+v, %v", stored, err)
+	}
+}
+
+// BenchmarkJudgeFleet is how long 'tare fleet show' takes for a fleet of that many nodes.
+func BenchmarkJudgeFleet(b *testing.B) {
+	const nodes = 1000
+	s, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "tare.db"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			b.Error(err)
+		}
+	}()
+	f := fleet.Fleet{ID: "f", Rounds: 10}
+	plan := bench.Plan{
+		Name: "cpu", Workload: "cpu", Cells: []bench.Cell{{Name: "native", Baseline: true}}, MinBlocks: 10, MaxBlocks: 10,
+	}
+	header := bench.Header{
+		Began: time.Now(), Plan: plan, Schedule: schedule.Blocks(plan), Metrics: workloadNamed("cpu").Metrics(),
+	}
+	values := slices.Repeat([]float64{1}, len(header.Metrics))
+	for i := range nodes {
+		name := "node-" + strconv.Itoa(i)
+		header.ID = fleet.RunID("f", 1, name)
+		w, err := s.Create(b.Context(), header)
+		if err != nil {
+			b.Fatal(err)
+		}
+		all := make([]bench.Sample, 10)
+		for k := range all {
+			all[k] = bench.Sample{Trial: bench.Trial{Seq: k, Block: k}, Began: time.Now(), Outcome: bench.OK, Values: values}
+		}
+		err = errors.Join(w.(record.Batcher).AppendAll(b.Context(), all), w.Close())
+		if err != nil {
+			b.Fatal(err)
+		}
+		f.Nodes = append(f.Nodes, fleet.Node{Name: name})
+		f.Outcomes = append(f.Outcomes, fleet.Outcome{Node: name, Pass: 1, State: fleet.Done, Run: header.ID, Rounds: 10})
+	}
+	for b.Loop() {
+		if _, unread, err := JudgeFleet(b.Context(), s, &f); err != nil || unread != nil {
+			b.Fatal(err, unread)
+		}
+	}
+}

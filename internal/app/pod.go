@@ -1,0 +1,295 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/fleet"
+	"github.com/tare-bench/tare/internal/fleet/pairs"
+	"github.com/tare-bench/tare/internal/fleet/pod"
+	"github.com/tare-bench/tare/internal/fleet/podlog"
+	"github.com/tare-bench/tare/internal/fleet/trips"
+	"github.com/tare-bench/tare/internal/run"
+	"github.com/tare-bench/tare/internal/store/record"
+)
+
+const (
+	// startLimit is how long a pod waits for its start signal: longer than the largest fleet needs until its pods run.
+	startLimit = time.Hour
+	// podGrace is how long the trial in flight may take when the pod is to end: less than the grace of the pod.
+	podGrace = 20 * time.Second
+)
+
+// Pod measures on one node of a fleet: it waits for the start signal, measures in each round, and writes what it has
+// measured to log, the pod's standard output. When interrupt is closed, it ends after the trial in flight. The
+// error is for the exit code: the log says it, too. The App needs a state directory.
+func (a *App) Pod(ctx context.Context, site *pod.Site, log io.Writer, interrupt <-chan struct{}) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	waiting, end := context.WithCancel(ctx)
+	defer end()
+	go func() {
+		select {
+		case <-interrupt:
+			end()
+			time.AfterFunc(podGrace, cancel)
+		case <-waiting.Done():
+		}
+	}()
+	own := *a
+	own.config.Observer = NopObserver{} // the log is for records alone
+	p := &podRun{
+		app: &own, Site: site, log: podlog.NewWriter(log), interrupt: interrupt, waiting: waiting, round: -1,
+	}
+	err := p.log.Hello(podlog.Hello{
+		Wall: a.config.Now().UTC(), Node: site.Node, Pass: site.Pass, Arch: runtime.GOARCH, Tool: a.config.Version,
+	})
+	if err != nil {
+		return err
+	}
+	measured := p.measure(ctx)
+	outcome, reason := podlog.Done, ""
+	if measured != nil {
+		outcome, reason = podlog.Failed, measured.Error()
+	}
+	digest, err := p.log.End(outcome, reason)
+	if err == nil {
+		err = site.Leave(digest.Message())
+	}
+	return errors.Join(measured, err)
+}
+
+// podRun is the run of a pod.
+type podRun struct {
+	*pod.Site
+	app       *App
+	log       *podlog.Writer
+	interrupt <-chan struct{}
+	waiting   context.Context // ends with the interrupt
+
+	start *fleet.Start
+	round int            // the last that was begun; -1 for none
+	trips *trips.Session // nil where no round trips are measured
+	begin time.Duration  // from the beginning of a round to its first slot
+}
+
+// measure waits for the start signal, and measures.
+func (p *podRun) measure(ctx context.Context) error {
+	var plan bench.Plan
+	if err := json.Unmarshal(p.Source, &plan); err != nil {
+		return fmt.Errorf("the plan: %w", err)
+	}
+	plan = podPlan(plan, p.Order.Fleet, p.Node, p.Pass, p.Rounds())
+	planned, err := p.app.replan(ctx, plan, nativeOnly(), p.app.runSite(p.Run()))
+	if err == nil {
+		err = planned.Usable(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	stopListening, err := p.listen()
+	if err != nil {
+		return err
+	}
+	defer stopListening()
+	if p.start, err = p.AwaitStart(p.waiting, startLimit); err != nil {
+		if errors.Is(err, context.Canceled) {
+			err = errors.New("the pod was ended before its start signal came")
+		}
+		return err
+	}
+	if err := p.meet(); err != nil {
+		return err
+	}
+	store := &podStore{to: p.log}
+	_, err = p.app.Measure(ctx, store, planned, Options{Interrupt: p.interrupt, barrier: p.barrier})
+	if errors.Is(err, run.ErrInterrupted) || err != nil && ctx.Err() != nil {
+		return fmt.Errorf("the pod was ended after it had begun %d of %d rounds", p.round+1, p.Rounds())
+	}
+	if err == nil {
+		err = errors.Join(p.log.Flush(), p.meetOthers())
+	}
+	switch {
+	case err != nil:
+		return err
+	case p.round < 0:
+		return fmt.Errorf("all %d rounds were over when the start signal came", p.Rounds())
+	case store.failed != "":
+		return fmt.Errorf("no trial succeeded: %s", store.failed)
+	}
+	return nil
+}
+
+// nativeOnly is the engine of pods that have no privileges: a plain process, within what a pod gets.
+func nativeOnly() []Instance {
+	return slices.DeleteFunc(Builtin(), func(i Instance) bool { return i.Name != nativeName })
+}
+
+// nativeName is the engine that is a plain process.
+const nativeName = "native"
+
+// podPlan is the plan of one node's run: that of the fleet, with the rounds of the pass.
+func podPlan(p bench.Plan, id, node string, pass, rounds int) bench.Plan {
+	p.MinBlocks, p.MaxBlocks = rounds, rounds
+	p.Labels = append(slices.Clone(p.Labels),
+		bench.Label{Key: fleet.LabelFleet, Value: id},
+		bench.Label{Key: fleet.LabelNode, Value: node},
+		bench.Label{Key: fleet.LabelPass, Value: fmt.Sprint(pass)})
+	return p
+}
+
+// barrier lets each block begin with a round. What was measured before is in the log by then.
+func (p *podRun) barrier(_ context.Context, block int, reason bench.StopReason) (bench.StopReason, error) {
+	if err := p.log.Flush(); err != nil {
+		return "", err
+	}
+	if reason == bench.StopAllFailed {
+		return reason, nil
+	}
+	if block < 0 {
+		return "", nil // nothing is kept of a warm-up that must be at the same time
+	}
+	if err := p.meetOthers(); err != nil {
+		return "", err
+	}
+	round, at, ok := pod.NextRound(p.start, p.Rounds(), p.round, p.app.config.Now())
+	if !ok {
+		return bench.StopBudget, nil
+	}
+	if err := pod.SleepUntil(p.waiting, p.app.config.Now, at); err != nil {
+		return "", run.ErrInterrupted
+	}
+	p.round = round
+	return "", nil
+}
+
+// listen answers the round trips of others, if any are measured.
+func (p *podRun) listen() (stop func(), err error) {
+	if len(p.Order.Networks) == 0 || p.Pass != 1 {
+		return func() {}, nil
+	}
+	token, err := p.Token()
+	if err != nil || token == nil {
+		return nil, fmt.Errorf("the fleet's token: %w", errors.Join(err, errors.New("it is needed for round trips")))
+	}
+	var all []*trips.Listener
+	stop = func() {
+		for _, l := range all {
+			_ = l.Close() // nobody waits for it
+		}
+	}
+	addresses := []string{p.Address}
+	if slices.Contains(p.Order.Networks, pairs.Host) {
+		addresses = append(addresses, p.Host)
+	}
+	for i, text := range addresses {
+		at, err := netip.ParseAddr(text)
+		if err == nil {
+			var l *trips.Listener
+			if l, err = trips.Listen(netip.AddrPortFrom(at, fleet.PeerPort), i*hostPID, token); err == nil {
+				all = append(all, l)
+			}
+		}
+		if err != nil {
+			stop()
+			return nil, fmt.Errorf("listen for round trips: %w", err)
+		}
+	}
+	p.trips = &trips.Session{Token: token, Seed: p.Order.Seed, Slot: trips.MinSlot}
+	if len(addresses) > 1 {
+		p.trips.HostPID = hostPID
+	}
+	return stop, nil
+}
+
+// hostPID is a process in the network of the node, for pods that see its processes.
+const hostPID = 1
+
+// meet finds out whom the pod meets, among those that ran when the start signal was written.
+func (p *podRun) meet() error {
+	at := slices.IndexFunc(p.start.Peers, func(x fleet.Peer) bool { return x.Node == p.Node })
+	if p.trips == nil || at < 0 || len(p.start.Peers) < 2 {
+		p.trips = nil
+		return nil
+	}
+	p.trips.Self = at
+	var zones []string
+	for _, x := range p.start.Peers {
+		var one trips.Peer
+		if address, err := netip.ParseAddr(x.Address); err == nil {
+			one.Pod = netip.AddrPortFrom(address, fleet.PeerPort)
+		}
+		if address, err := netip.ParseAddr(x.Host); err == nil && p.trips.HostPID != 0 {
+			one.Host = netip.AddrPortFrom(address, fleet.PeerPort)
+		}
+		p.trips.Peers, zones = append(p.trips.Peers, one), append(zones, x.Zone)
+	}
+	perRound := pairs.PerRound(len(p.start.Peers), p.Rounds())
+	p.trips.Slots = pairs.Slots(p.Order.Seed, zones, p.Rounds(), perRound)
+	p.begin = p.start.Round - slotTime(len(p.start.Peers), p.Rounds())
+	return nil
+}
+
+// slotRest lies between the last slot of a round and the next round: who is late for that leaves it out.
+const slotRest = time.Second
+
+// slotTime is how long the slots of a round take, at its end, in which round trips are measured.
+func slotTime(nodes, rounds int) time.Duration {
+	return time.Duration(pairs.PerRound(nodes, rounds))*trips.MinSlot + slotRest
+}
+
+// meetOthers measures the round trips of the round that was begun last.
+func (p *podRun) meetOthers() error {
+	if p.trips == nil || p.round < 0 {
+		return nil
+	}
+	begin := p.start.Began.Add(time.Duration(p.round)*p.start.Round + p.begin)
+	if err := pod.SleepUntil(p.waiting, p.app.config.Now, begin); err != nil {
+		return run.ErrInterrupted
+	}
+	measured := p.trips.Measure(p.waiting, p.round, begin)
+	for i := range measured.Trips {
+		t := &measured.Trips[i]
+		t.Client, t.Server = p.start.Peers[t.Client].Index, p.start.Peers[t.Server].Index
+	}
+	return p.log.Trips(measured.Trips)
+}
+
+// A podStore keeps one run: it writes its records into the log of the pod.
+type podStore struct {
+	EmptyStore
+	to     io.Writer
+	failed string // why the first trial failed; empty once one has succeeded
+	worked bool   // one has succeeded
+}
+
+// Create implements bench.Store.
+func (s *podStore) Create(_ context.Context, h bench.Header) (bench.RunWriter, error) {
+	w, err := record.NewWriter(s.to, h)
+	return podWriter{w, s}, err
+}
+
+// A podWriter writes the run of a podStore.
+type podWriter struct {
+	bench.RunWriter
+	store *podStore
+}
+
+// Append implements bench.RunWriter.
+func (w podWriter) Append(ctx context.Context, sample bench.Sample) error {
+	switch s := w.store; {
+	case sample.Outcome == bench.OK:
+		s.failed, s.worked = "", true
+	case !s.worked && s.failed == "":
+		s.failed = string(sample.Outcome) + ": " + bench.BriefReason(sample.Reason)
+	}
+	return w.RunWriter.Append(ctx, sample)
+}

@@ -1,0 +1,302 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/app"
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/fleet"
+	"github.com/tare-bench/tare/internal/fleet/cluster"
+	report "github.com/tare-bench/tare/internal/report/fleet"
+	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/term"
+	"github.com/tare-bench/tare/internal/text/unit"
+)
+
+// fleetShowOptions say how a fleet is shown.
+type fleetShowOptions struct {
+	format, output string
+	all            bool
+}
+
+// The forms of a report of a fleet.
+const (
+	fleetText = "text"
+	fleetJSON = "json"
+	fleetCSV  = "csv"
+	fleetHTML = "html"
+)
+
+func fleetFormats() []string { return []string{fleetText, fleetJSON, fleetCSV, fleetHTML} }
+
+func (a *invocation) fleetShowCommand() *cobra.Command {
+	var o fleetShowOptions
+	cmd := &cobra.Command{
+		Use:   "show [FLEET]",
+		Short: "Show which nodes of a stored fleet are odd",
+		Long: `Show judges a stored fleet again and says which nodes are slow, fast or unsteady,
+how far nodes honestly differ, and what was not measured. It needs no cluster.
+FLEET is an ID, a unique beginning or end of one, or "last", which is the default.
+
+The run of every node is stored, too: 'tare list --label fleet=FLEET' lists them.`,
+		Example: `  tare fleet show --all
+  tare fleet show last --format html -o fleet.html`,
+		Args: atMostOne("a fleet"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.format != "" && !slices.Contains(fleetFormats(), o.format) {
+				return &usageError{
+					fmt.Errorf("invalid value %q for --format", o.format), "the formats are " + sentenceList(fleetFormats()),
+				}
+			}
+			return a.withRuns(cmd.Context(), func(s bench.Store) error {
+				return a.showFleet(cmd.Context(), s, append(args, "")[0], o)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&o.all, "all", false, "show every node and link, not only those that stand out")
+	cmd.Flags().StringVar(&o.format, "format", "", "`name` of the form: "+sentenceList(fleetFormats())+" (default text)")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "write to `file`, which must not exist, instead of stdout")
+	cmd.ValidArgsFunction = a.completeFleets
+	completeFlag(cmd, "format", completeFixed(fleetFormats()...))
+	return cmd
+}
+
+// showFleet judges a stored fleet, and writes what it found.
+func (a *invocation) showFleet(ctx context.Context, s bench.Store, name string, o fleetShowOptions) error {
+	f, err := app.FindFleet(ctx, s, name)
+	if err != nil {
+		return err
+	}
+	in, unread, err := app.JudgeFleet(ctx, s, f)
+	if err != nil {
+		return err
+	}
+	if unread != nil {
+		a.notice("some runs cannot be used: %v", unread)
+	}
+	d := report.New(*in)
+	format := o.format
+	switch {
+	case format != "":
+	case a.global.JSON:
+		format = fleetJSON
+	case strings.HasSuffix(o.output, ".html"):
+		format = fleetHTML
+	}
+	write := func(w io.Writer) error { return a.writeFleet(w, d, format, o.all) }
+	if o.output == "" || o.output == "-" {
+		return write(a.stdout)
+	}
+	return writeNewFile("--output", o.output, write)
+}
+
+func (a *invocation) writeFleet(w io.Writer, d *report.Document, format string, all bool) error {
+	switch format {
+	case fleetJSON:
+		return report.WriteJSON(w, d)
+	case fleetCSV:
+		return report.WriteCSV(w, d)
+	case fleetHTML:
+		return report.WritePage(w, d)
+	}
+	color, err := a.color()
+	if err != nil {
+		return err
+	}
+	return report.WriteText(w, d, report.Options{Width: a.width(), Color: color, All: all})
+}
+
+// completeFleets proposes stored fleets.
+func (a *invocation) completeFleets(
+	cmd *cobra.Command, args []string, _ string,
+) (all []cobra.Completion, _ cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		_ = a.withRuns(cmd.Context(), func(s bench.Store) error {
+			ids, err := app.Fleets(cmd.Context(), s)
+			all = ids
+			return err
+		})
+	}
+	return all, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// fleetStatus is how far a fleet is, as --json prints it.
+type fleetStatus struct {
+	ID         string              `json:"id"`
+	Experiment string              `json:"experiment"`
+	Cluster    string              `json:"cluster"`
+	Namespace  string              `json:"namespace"`
+	Nodes      int                 `json:"nodes"`
+	Stored     bool                `json:"stored"`     // here
+	InCluster  bool                `json:"in_cluster"` // there are objects of it
+	Active     int                 `json:"active_jobs"`
+	States     map[fleet.State]int `json:"states,omitempty"` // how many nodes, of the first pass, by what is stored here
+}
+
+func (a *invocation) fleetStatusCommand() *cobra.Command {
+	var o clusterOptions
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "List fleets: those stored here, and those in the cluster",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withRuns(cmd.Context(), func(s bench.Store) error { return a.fleetStatus(cmd.Context(), s, o) })
+		},
+	}
+	o.addFlags(cmd.Flags())
+	return cmd
+}
+
+func (a *invocation) fleetStatus(ctx context.Context, s bench.Store, o clusterOptions) error {
+	ids, err := app.Fleets(ctx, s)
+	if err != nil {
+		return err
+	}
+	all := []*fleetStatus{}
+	for _, id := range ids {
+		f, err := app.FindFleet(ctx, s, id)
+		if err != nil {
+			return err
+		}
+		one := newFleetStatus(f)
+		one.Stored = true
+		one.States = map[fleet.State]int{}
+		for _, n := range f.Nodes {
+			state := fleet.Waiting
+			if o := f.OutcomeOf(n.Name, 1); o != nil {
+				state = o.State
+			}
+			one.States[state]++
+		}
+		all = append(all, one)
+	}
+	c, err := a.openCluster(o)
+	if err != nil {
+		a.notice("only what is stored here is shown: %v", err)
+		return a.printFleetStatus(all)
+	}
+	found, err := cluster.List(ctx, c, c.Namespace())
+	for _, x := range found {
+		f := &x.Plan.Fleet
+		i := slices.IndexFunc(all, func(s *fleetStatus) bool { return s.ID == f.ID })
+		if i < 0 {
+			i = len(all)
+			all = append(all, newFleetStatus(f))
+		}
+		all[i].InCluster, all[i].Active = true, x.Active
+	}
+	return errors.Join(err, a.printFleetStatus(all))
+}
+
+func newFleetStatus(f *fleet.Fleet) *fleetStatus {
+	return &fleetStatus{
+		ID: f.ID, Experiment: f.Experiment, Cluster: f.Cluster, Namespace: strings.Join(f.Namespaces[:1], ""),
+		Nodes: len(f.Nodes),
+	}
+}
+
+func (a *invocation) printFleetStatus(all []*fleetStatus) error {
+	if a.global.JSON {
+		return a.printJSON(all)
+	}
+	if len(all) == 0 {
+		a.notice("there are no fleets: 'tare fleet run' measures one")
+	}
+	for _, s := range all {
+		parts := []string{s.ID, plain.Line(s.Experiment) + " on " + unit.FormatCount(s.Nodes, "node")}
+		for _, state := range []fleet.State{fleet.Done, fleet.Running, fleet.Waiting, fleet.Failed, fleet.Gone} {
+			if n := s.States[state]; n > 0 {
+				parts = append(parts, fmt.Sprintf("%d %s", n, state))
+			}
+		}
+		switch {
+		case s.InCluster && s.Active > 0:
+			parts = append(parts, unit.FormatCount(s.Active, "Job")+" under way in the cluster")
+		case s.InCluster:
+			parts = append(parts, "still in the cluster")
+		}
+		if !s.Stored {
+			parts = append(parts, "not stored here: tare fleet gather "+s.ID)
+		}
+		term.WriteWrapped(a.stdout, "", strings.Join(parts, ", "), a.width())
+	}
+	return nil
+}
+
+func (a *invocation) fleetCleanCommand() *cobra.Command {
+	var o clusterOptions
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "clean [FLEET...]",
+		Short: "Remove fleets from the cluster, and nothing else",
+		Long: `Clean removes the objects of fleets from the cluster: those that are named, or
+all of the namespace whose pods have ended. What is stored here stays. A fleet
+that is named is removed even if it is still measured.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := a.newApp()
+			if err != nil {
+				return err
+			}
+			return a.fleetClean(cmd.Context(), t, o, args)
+		},
+	}
+	o.addFlags(cmd.Flags())
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	_ = cmd.Flags().MarkHidden("yes") // nothing is asked; scripts may say so
+	cmd.ValidArgsFunction = a.completeFleets
+	return cmd
+}
+
+// cleanedFleet is what clean has done, as --json prints it.
+type cleanedFleet struct {
+	ID      string `json:"id"`
+	Removed int    `json:"objects"`
+}
+
+func (a *invocation) fleetClean(ctx context.Context, t *app.App, o clusterOptions, named []string) error {
+	c, err := a.openCluster(o)
+	if err != nil {
+		return err
+	}
+	found, err := cluster.List(ctx, c, c.Namespace())
+	if err != nil {
+		return err
+	}
+	all := []cleanedFleet{}
+	h, done := a.fleetHooks(nil, false)
+	defer done()
+	for _, x := range found {
+		id := x.Plan.Fleet.ID
+		isNamed := slices.ContainsFunc(named, func(n string) bool {
+			return strings.HasSuffix(id, n) || strings.HasPrefix(id, n)
+		})
+		if len(named) > 0 && !isNamed {
+			continue
+		}
+		if len(named) == 0 && x.Active > 0 {
+			a.notice("fleet %s is still measured: it stays, unless you name it", id)
+			continue
+		}
+		n, cleanErr := t.CleanFleet(ctx, c, c.Namespace(), id, h)
+		err = errors.Join(err, cleanErr)
+		all = append(all, cleanedFleet{id, n})
+	}
+	done()
+	if a.global.JSON {
+		return errors.Join(err, a.printJSON(all))
+	}
+	if len(all) == 0 && err == nil {
+		a.notice("nothing to clean")
+	}
+	for _, x := range all {
+		fmt.Fprintf(a.stdout, "removed fleet %s: %s\n", x.ID, unit.FormatCount(x.Removed, "object"))
+	}
+	return err
+}

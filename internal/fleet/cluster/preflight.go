@@ -1,0 +1,312 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/fleet/kube"
+)
+
+const (
+	askAbove  = 50 // nodes: more are asked for first
+	jobWrites = 5  // of the controllers for each Job: pod, status, finalizer
+	ctrlRate  = 20 // such writes in a second: the default of the controller manager
+	logRound  = 8 << 10
+	logBegin  = 32 << 10 // the header of a run: facts of the host, the plan
+)
+
+// rampTime is how long it takes until the pods of that many Jobs are made, with the defaults of the control plane.
+func rampTime(nodes int) time.Duration {
+	return time.Duration(nodes*jobWrites) * time.Second / ctrlRate
+}
+
+// rampLimit is how long Start waits for pods at most: images have to be pulled as well.
+func rampLimit(nodes int) time.Duration { return 10*time.Minute + 3*rampTime(nodes) }
+
+// A preflight is one in the making.
+type preflight struct {
+	Preflight
+	c       *kube.Client
+	r       *Request
+	allowed map[string]bool // by "verb resource"
+}
+
+// problem adds why the fleet cannot run.
+func (f *preflight) problem(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(f.Problems, text) {
+		f.Problems = append(f.Problems, text)
+	}
+}
+
+func (f *preflight) note(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(f.Notes, text) {
+		f.Notes = append(f.Notes, text)
+	}
+}
+
+// CheckFirst finds out whether and how a fleet can run. It makes nothing.
+func CheckFirst(ctx context.Context, c *kube.Client, r Request) (*Preflight, error) {
+	f := &preflight{c: c, r: &r, allowed: map[string]bool{}}
+	if len(r.Fleet.Namespaces) == 0 {
+		r.Fleet.Namespaces = []string{c.Namespace()}
+	}
+	r.Fleet.Cluster = c.Server()
+	if len(r.Fleet.GroupBy) == 0 {
+		r.Fleet.GroupBy = DefaultGroups
+	}
+	base := r.Fleet.Namespaces[0]
+	if ok, why, err := c.Allowed(ctx, rights[0].access("list", "")); err != nil {
+		return nil, err
+	} else if !ok {
+		return nil, fmt.Errorf("you may not list the nodes of the cluster (%s): "+
+			"tare fleet rbac prints the rights that are needed", why)
+	}
+	nodes, err := c.Nodes(ctx, r.Selector)
+	if err != nil {
+		return nil, err
+	}
+	r.Fleet.Nodes, r.Fleet.LeftOut = choose(nodes, &r)
+	r.Fleet.Namespaces = spaces(base, len(r.Fleet.Nodes))
+	f.Plan = r.Plan
+	switch len(r.Fleet.Nodes) {
+	case 0:
+		f.problem("no node of %d can be measured%s", len(nodes), firstOmission(&r.Plan))
+		return &f.Preflight, nil
+	case 1:
+		f.problem("only one node can be measured, and a fleet is compared within itself%s", firstOmission(&r.Plan))
+	}
+	if err := f.Plan.check(); err != nil {
+		return nil, err
+	}
+	for i, space := range r.Fleet.Namespaces {
+		n := min(perSpace, len(r.Fleet.Nodes)-i*perSpace)
+		if err := f.checkSpace(ctx, space, n); err != nil {
+			return nil, err
+		}
+	}
+	f.cost()
+	return &f.Preflight, nil
+}
+
+func firstOmission(p *Plan) string {
+	if len(p.Fleet.LeftOut) == 0 {
+		return ""
+	}
+	o := p.Fleet.LeftOut[0]
+	return fmt.Sprintf("; %s: %s", o.Node, o.Reason)
+}
+
+// check finds mistakes of the caller.
+func (p *Plan) check() error {
+	f := &p.Fleet
+	if err := validID(f.ID); err != nil {
+		return err
+	}
+	switch {
+	case f.Image == "":
+		return errors.New("the fleet has no image")
+	case f.Rounds < 1 || f.Round <= 0:
+		return fmt.Errorf("%d rounds of %v make no fleet", f.Rounds, f.Round)
+	case p.Pod.Memory <= 0 || p.Pod.Disk <= 0:
+		return errors.New("pods need memory and a disk")
+	case f.Host && !strings.HasPrefix(p.Pod.Socket, "/"):
+		return fmt.Errorf("the CRI socket %q is no absolute path", p.Pod.Socket)
+	}
+	return nil
+}
+
+// checkSpace asks about one namespace, in which n nodes have their Jobs.
+func (f *preflight) checkSpace(ctx context.Context, space string, n int) error {
+	if err := f.checkRights(ctx, space); err != nil {
+		return err
+	}
+	steps := []struct {
+		right string
+		check func(context.Context, string, int) error
+	}{
+		{"get namespaces", f.checkSecurity},
+		{"list resourcequotas", f.checkQuota},
+		{"list limitranges", f.checkLimits},
+		{"create jobs", f.rehearse},
+	}
+	for _, s := range steps {
+		if !f.allowed[s.right] {
+			continue
+		}
+		if err := s.check(ctx, space, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkSecurity compares the level of pod security of a namespace with what is asked for.
+func (f *preflight) checkSecurity(ctx context.Context, space string, _ int) error {
+	n := &kube.Namespace{Meta: kube.Meta{Name: space}}
+	switch err := f.c.Get(ctx, n); {
+	case errors.Is(err, kube.ErrNotFound):
+		f.problem("there is no namespace %s: kubectl create namespace %s", space, space)
+		return nil
+	case err != nil:
+		return err
+	}
+	const enforce = "pod-security.kubernetes.io/enforce"
+	level := n.Labels[enforce]
+	switch {
+	case n.Status.Phase == "Terminating":
+		f.problem("namespace %s is being removed: use another", space)
+	case f.r.Fleet.Host && (level == "restricted" || level == "baseline"):
+		f.problem("namespace %s enforces pod security %q, and --host needs \"privileged\": "+
+			"kubectl label --overwrite namespace %s %s=privileged, or use another namespace", space, level, space, enforce)
+	case f.r.Fleet.Host && level != "privileged":
+		f.note("namespace %s has no label %s=privileged: the cluster's default may refuse --host", space, enforce)
+	}
+	return nil
+}
+
+// checkQuota compares what n Jobs need with what is left of the quotas.
+func (f *preflight) checkQuota(ctx context.Context, space string, n int) error {
+	quotas, err := kube.List[kube.ResourceQuota](ctx, f.c, kube.Query{Namespace: space})
+	if err != nil {
+		return err
+	}
+	memory, cpus := float64(f.r.Pod.Memory), float64(f.r.Pod.CPUs)
+	asked := cpus
+	if cpus == 0 {
+		asked, _ = kube.Quantity(cpuAsked).Value()
+	}
+	need := map[string]float64{ // of one pod; then of the fleet
+		"pods": 1, "count/pods": 1, "count/jobs.batch": 1,
+		"memory": memory, "requests.memory": memory, "limits.memory": memory,
+		"cpu": asked, "requests.cpu": asked, "limits.cpu": cpus,
+	}
+	few := map[string]float64{"configmaps": 4, "count/configmaps": 4, "secrets": 1, "count/secrets": 1}
+	for _, q := range quotas {
+		if len(q.Spec.Scopes) > 0 {
+			f.note("quota %s/%s counts only some pods: it was not looked at", space, q.Name)
+			continue
+		}
+		for name, hard := range q.Status.Hard {
+			total, known := few[name]
+			if one, perPod := need[name]; perPod {
+				total, known = one*float64(n), true
+			}
+			limit, ok := hard.Value()
+			used, _ := q.Status.Used[name].Value()
+			switch {
+			case !known || !ok:
+			case name == "limits.cpu" && cpus == 0:
+				f.problem("quota %s/%s wants a limit of CPUs for each pod, and pods have none unless --cpus is given",
+					space, q.Name)
+			case used+total > limit:
+				f.problem("quota %s/%s allows %s %s, of which %g are used: the fleet needs %g. "+
+					"Raise it, or measure fewer nodes", space, q.Name, hard, name, used, total)
+			}
+		}
+	}
+	return nil
+}
+
+// checkLimits looks for limits that the namespace would add, and for those that are too small.
+func (f *preflight) checkLimits(ctx context.Context, space string, _ int) error {
+	ranges, err := kube.List[kube.LimitRange](ctx, f.c, kube.Query{Namespace: space})
+	if err != nil {
+		return err
+	}
+	for _, r := range ranges {
+		for _, l := range r.Spec.Limits {
+			if l.Type != "Container" && l.Type != "Pod" {
+				continue
+			}
+			if cpu, ok := l.Default["cpu"]; ok && f.r.Pod.CPUs == 0 {
+				f.admit(fmt.Sprintf("LimitRange %s/%s limits its CPUs to %s", space, r.Name, cpu))
+			}
+			if m, ok := l.Max["memory"].Value(); ok && m < float64(f.r.Pod.Memory) {
+				f.problem("LimitRange %s/%s allows at most %s of memory, and a pod asks for %d MiB",
+					space, r.Name, l.Max["memory"], f.r.Pod.Memory>>20)
+			}
+		}
+	}
+	return nil
+}
+
+func (f *preflight) admit(text string) {
+	if !slices.Contains(f.Admitted, text) {
+		f.Admitted = append(f.Admitted, text)
+	}
+}
+
+// rehearse lets the cluster admit one Job and its pod without making them, and compares what came of it.
+func (f *preflight) rehearse(ctx context.Context, space string, n int) error {
+	p := f.Plan
+	index := slices.Index(p.Fleet.Namespaces, space) * perSpace
+	j := p.job(1, index, n, nil)
+	asked := j.Spec.Template.Spec
+	if err := f.c.DryRun(ctx, j); err != nil {
+		return f.refused(err, "a Job", space)
+	}
+	got := [][]string{differences(asked, j.Spec.Template.Spec)}
+	if f.allowed["create pods"] { // most webhooks look at pods only
+		pod := &kube.Pod{Meta: p.meta(j.Name, space), Spec: asked}
+		if err := f.c.DryRun(ctx, pod); err != nil {
+			return f.refused(err, "a pod", space)
+		}
+		got = append(got, differences(asked, pod.Spec))
+	}
+	for _, d := range slices.Concat(got...) {
+		f.admit(d)
+	}
+	return nil
+}
+
+// refused turns the refusal of an object into a problem. It returns any other error.
+func (f *preflight) refused(err error, what, space string) error {
+	switch {
+	case errors.Is(err, kube.ErrInvalid), errors.Is(err, kube.ErrForbidden):
+		f.problem("namespace %s refuses %s of the fleet: %v", space, what, err)
+	case errors.Is(err, kube.ErrNotFound):
+		f.problem("there is no namespace %s: kubectl create namespace %s", space, space)
+	case errors.Is(err, kube.ErrExists):
+		f.problem("namespace %s has a Job of that name already: clean, or begin a new fleet", space)
+	default:
+		return err
+	}
+	return nil
+}
+
+// cost is what the fleet takes.
+func (f *preflight) cost() {
+	p := &f.Plan
+	n, rounds := len(p.Fleet.Nodes), p.Fleet.Rounds+p.Fleet.Confirm
+	f.Objects = n + 4*len(p.Fleet.Namespaces)
+	f.Ramp = rampTime(n)
+	length := f.Ramp + signalTime + time.Duration(p.Fleet.Rounds)*p.Fleet.Round
+	if p.Fleet.Confirm > 0 {
+		length += 2*signalTime + time.Duration(p.Fleet.Confirm)*p.Fleet.Round // of few nodes: the ramp is short
+	}
+	f.Length = length.Round(time.Second)
+	for _, node := range p.Fleet.Nodes {
+		cpus := max(1, node.CPUs)
+		if p.Pod.CPUs > 0 {
+			cpus = p.Pod.CPUs
+		}
+		f.CPUSeconds += float64(cpus) * p.Fleet.Round.Seconds() * float64(p.Fleet.Rounds)
+	}
+	f.LogBytes = int64(n) * int64(logBegin+rounds*logRound)
+	sweeps := math.Ceil(float64(p.Fleet.Rounds) * p.Fleet.Round.Seconds() / sweepTime(n).Seconds())
+	f.Calls = f.Objects + n + n*int(sweeps) + n/perPage + 10
+	switch {
+	case n > askAbove:
+		f.Ask = fmt.Sprintf("%d nodes are measured", n)
+	case f.r.Fleet.Host:
+		f.Ask = "pods are privileged on the nodes"
+	}
+}
+
+// perPage is how many objects a page of a list has.
+const perPage = 500

@@ -1,0 +1,400 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tare-bench/tare/internal/fleet"
+	"github.com/tare-bench/tare/internal/fleet/kube"
+	"github.com/tare-bench/tare/internal/fleet/kube/kubetest"
+)
+
+// first runs a preflight, and checks that it makes nothing.
+func first(t *testing.T, s *kubetest.Server, r Request) *Preflight {
+	t.Helper()
+	f, err := CheckFirst(t.Context(), s.Client(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, resource := range []string{"configmaps", "secrets", "jobs", "pods"} {
+		if n := s.Objects(resource); n != 0 {
+			t.Errorf("%d %s were made", n, resource)
+		}
+	}
+	return f
+}
+
+func request() Request { return Request{Plan: *plan()} }
+
+// has reports whether one of some texts contains another.
+func has(all []string, part string) bool {
+	return slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, part) })
+}
+
+func TestCheckFirst(t *testing.T) {
+	s := kubetest.Start(t, kubetest.Options{}, "a", "b", "c", "d", "e", "f", "g")
+	put := func(name string, change func(*kube.Node)) {
+		n := kubetest.NewNode(name)
+		n.Labels[nodeZone], n.Labels[nodeType], n.Labels["disk"] = "z1", "big", "nvme"
+		change(n)
+		s.Put(n)
+	}
+	put("a", func(n *kube.Node) {})
+	put("b", func(n *kube.Node) { n.Spec.Unschedulable = true })
+	put("c", func(n *kube.Node) {
+		n.Status.Conditions[0].Status, n.Status.Conditions[0].Message = "Unknown", "Kubelet stopped"
+	})
+	put("d", func(n *kube.Node) { n.Spec.Taints = []kube.Taint{{Key: "gpu", Value: "yes", Effect: "NoSchedule"}} })
+	put("e", func(n *kube.Node) { n.Status.Info.Arch = "s390x" })
+	put("f", func(n *kube.Node) { n.Status.Allocatable = kube.Resources{"cpu": "4", "memory": "1Mi"} })
+	r := request()
+	r.Archs, r.Fleet.GroupBy = []string{"amd64", "arm64"}, []string{"arch", "disk"}
+	r.Nodes = []string{"a", "b", "c", "d", "e", "f", "g", "zz"}
+	f := first(t, s, r)
+	want := map[string]string{
+		"b": "cordoned", "c": "NotReady: Kubelet stopped", "d": "tainted gpu=yes:NoSchedule: --tolerate gpu",
+		"e":  "architecture s390x: the image has amd64, arm64",
+		"f":  "too little memory: 1 MiB for pods, and 64 MiB are asked for",
+		"zz": "the cluster has no such node, or the selector leaves it out",
+	}
+	got := map[string]string{}
+	for _, o := range f.Plan.Fleet.LeftOut {
+		got[o.Node] = o.Reason
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("left out:\n%s", diff)
+	}
+	if n := f.Plan.Fleet.Nodes; len(n) != 2 || n[0].Name != "a" || n[0].Group != "amd64, nvme" || n[0].Zone != "z1" ||
+		n[1].Group != "amd64" || n[0].CPUs != 4 || n[0].Memory != 8<<30 {
+		t.Errorf("nodes: %+v", n)
+	}
+	if len(f.Problems) != 0 || f.Ask != "" || f.Plan.Fleet.Cluster == "" || f.Objects != 6 || f.Calls < f.Objects ||
+		f.Length < signalTime || f.CPUSeconds <= 0 || f.LogBytes <= 0 {
+		t.Errorf("%+v", f)
+	}
+	r.Pod.Tolerations = []kube.Toleration{{Key: "gpu", Operator: "Exists"}}
+	if f := first(t, s, r); len(f.Plan.Fleet.Nodes) != 3 {
+		t.Errorf("with a toleration: %d nodes", len(f.Plan.Fleet.Nodes))
+	}
+}
+
+// A refusal is a cluster in which the fleet cannot run, or not as it is asked for.
+type refusal struct {
+	name     string
+	options  kubetest.Options
+	put      kube.Object
+	change   func(*Request)
+	problem  string
+	admitted string
+	note     string
+}
+
+func refusals(t *testing.T) []refusal {
+	quota := func(hard, used kube.Resources) *kube.ResourceQuota {
+		q := &kube.ResourceQuota{Meta: kube.Meta{Name: "q", Namespace: "default"}}
+		q.Spec.Hard, q.Status.Hard, q.Status.Used = hard, hard, used
+		return q
+	}
+	limits := func(text string) *kube.LimitRange {
+		l := &kube.LimitRange{Meta: kube.Meta{Name: "l", Namespace: "default"}}
+		if err := json.Unmarshal([]byte(text), &l.Spec); err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	secure := &kube.Namespace{Meta: kube.Meta{Name: "default"}}
+	secure.Labels = map[string]string{"pod-security.kubernetes.io/enforce": "baseline"}
+	return []refusal{
+		{name: "rights", options: kubetest.Options{Forbid: func(a kube.Access) string {
+			if a.Subresource == "log" {
+				return "RBAC: no"
+			}
+			return ""
+		}}, problem: "you may not get pods/log in namespace default (RBAC: no): tare fleet rbac"},
+		{name: "optional right", options: kubetest.Options{Forbid: func(a kube.Access) string {
+			if a.Resource == "resourcequotas" {
+				return "RBAC: no"
+			}
+			return ""
+		}}, note: "you may not list resourcequotas"},
+		{
+			name: "quota of pods", put: quota(kube.Resources{"pods": "10"}, kube.Resources{"pods": "8"}),
+			problem: "quota default/q allows 10 pods, of which 8 are used: the fleet needs 3",
+		},
+		{name: "quota of limits", put: quota(kube.Resources{"limits.cpu": "100"}, nil), problem: "unless --cpus is given"},
+		{
+			name: "quota with cpus", put: quota(kube.Resources{"limits.cpu": "100"}, nil),
+			change: func(r *Request) { r.Pod.CPUs = 2 },
+		},
+		{
+			name: "small limit", put: limits(`{"limits":[{"type":"Container","max":{"memory":"1Mi"}}]}`),
+			problem: "LimitRange default/l allows at most 1Mi of memory",
+		},
+		{
+			name: "default limit", put: limits(`{"limits":[{"type":"Container","default":{"cpu":"500m"}}]}`),
+			admitted: "LimitRange default/l limits its CPUs to 500m",
+		},
+		{name: "sidecar", options: kubetest.Options{Admit: addSidecar("Pod")}, admitted: `a container "mesh" beside it`},
+		{name: "webhook", options: kubetest.Options{Admit: func(kind string, _ map[string]any) error {
+			if kind == "Pod" {
+				return fmt.Errorf("policy: no images from \x1b[31mreg")
+			}
+			return nil
+		}}, problem: "namespace default refuses a pod of the fleet"},
+		{
+			name: "host", put: secure, change: func(r *Request) { r.Fleet.Host, r.Pod.Socket = true, "/run/cri.sock" },
+			problem: "kubectl label --overwrite namespace default pod-security.kubernetes.io/enforce=privileged",
+		},
+		{name: "secure", put: secure},
+		{
+			name: "namespace", change: func(r *Request) { r.Fleet.Namespaces = []string{"none"} },
+			problem: "kubectl create namespace none",
+		},
+		{
+			name: "nobody", change: func(r *Request) { r.Nodes = []string{"zz"} },
+			problem: "no node of 3 can be measured; zz: ",
+		},
+		{name: "alone", change: func(r *Request) { r.Nodes = []string{"a"} }, problem: "only one node"},
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for _, one := range refusals(t) {
+		t.Run(one.name, func(t *testing.T) {
+			s := kubetest.Start(t, one.options, "a", "b", "c")
+			if one.put != nil {
+				s.Put(one.put)
+			}
+			r := request()
+			if one.change != nil {
+				one.change(&r)
+			}
+			f := first(t, s, r)
+			if one.problem == "" && len(f.Problems) > 0 || !has(append(f.Problems, ""), one.problem) {
+				t.Errorf("problems: %q", f.Problems)
+			}
+			if one.admitted == "" && len(f.Admitted) > 0 || !has(append(f.Admitted, ""), one.admitted) {
+				t.Errorf("admitted: %q", f.Admitted)
+			}
+			if !has(append(f.Notes, ""), one.note) {
+				t.Errorf("notes: %q", f.Notes)
+			}
+		})
+	}
+}
+
+// TestAsk has more nodes than are measured without a question, in several pages.
+func TestAsk(t *testing.T) {
+	var names []string
+	for i := range 51 {
+		names = append(names, fmt.Sprintf("n%03d", i))
+	}
+	s := kubetest.Start(t, kubetest.Options{}, names...)
+	if f := first(t, s, request()); f.Ask != "51 nodes are measured" {
+		t.Errorf("%q", f.Ask)
+	}
+}
+
+// TestSpaces has more nodes than one namespace should hold pods.
+func TestSpaces(t *testing.T) {
+	if got := spaces("tare", 2500); !slices.Equal(got, []string{"tare"}) {
+		t.Errorf("2500: %q", got)
+	}
+	p := plan()
+	p.Fleet.Nodes = make([]fleet.Node, 5001)
+	p.Fleet.Namespaces = spaces("tare", 5001)
+	if !slices.Equal(p.Fleet.Namespaces, []string{"tare-0", "tare-1", "tare-2"}) ||
+		p.spaceOf(2499) != "tare-0" || p.spaceOf(2500) != "tare-1" || p.spaceOf(5000) != "tare-2" {
+		t.Errorf("5001: %q, %s, %s", p.Fleet.Namespaces, p.spaceOf(2499), p.spaceOf(2500))
+	}
+	for i := range p.Fleet.Nodes {
+		p.Fleet.Nodes[i] = fleet.Node{
+			Name:  fmt.Sprintf("ip-10-0-%d-%d.eu-central-1.compute.internal", i/256, i%256),
+			Group: "amd64, m7i.4xlarge", Zone: "eu-central-1a", InstanceType: "m7i.4xlarge", Arch: "amd64",
+			Kernel: "6.12.48+deb13-cloud-amd64", OS: "Debian GNU/Linux 13 (trixie)",
+		}
+	}
+	root, err := p.root("tare-0")
+	if err != nil || len(root.Binary[planKey]) > 512<<10 {
+		t.Errorf("the plan has %d bytes, %v", len(root.Binary[planKey]), err)
+	}
+	back, err := readPlan(root)
+	if err != nil || len(back.Fleet.Nodes) != 5001 {
+		t.Errorf("read back: %v", err)
+	}
+}
+
+// TestPod checks what a pod of the restricted level needs, and what a measurement does.
+func TestPod(t *testing.T) {
+	p := plan("a", "b")
+	j := p.job(1, 0, 2, nil)
+	s := j.Spec.Template.Spec
+	c := s.Containers[0]
+	limits, requests := c.Resources.Limits, c.Resources.Requests
+	if _, limited := limits["cpu"]; limited || limits["memory"] != requests["memory"] || limits["memory"] != "67108864" {
+		t.Errorf("resources: %+v", c.Resources)
+	}
+	if *s.MountToken || !*s.Security.NonRoot || s.Security.Seccomp.Type != "RuntimeDefault" || *c.Security.Escalation ||
+		!*c.Security.ReadOnlyRoot || !slices.Equal(c.Security.Capabilities.Drop, []string{"ALL"}) ||
+		s.HostPID || s.HostNetwork || s.RestartPolicy != "Never" || *j.Spec.BackoffLimit != 0 || len(s.Tolerations) != 0 {
+		t.Errorf("pod: %+v", s)
+	}
+	for _, v := range s.Volumes {
+		if v.Host != nil {
+			t.Errorf("a path of the host: %+v", v)
+		}
+	}
+	p.Pod.CPUs = 2
+	c = p.job(1, 0, 2, nil).Spec.Template.Spec.Containers[0]
+	if c.Resources.Limits["cpu"] != "2" || c.Resources.Requests["cpu"] != "2" {
+		t.Errorf("with CPUs: %+v", c.Resources)
+	}
+	p.Fleet.Host, p.Pod.Socket = true, "/run/containerd/containerd.sock"
+	s = p.job(1, 0, 2, nil).Spec.Template.Spec
+	if !*s.Containers[0].Security.Privileged || !s.HostPID || s.Volumes[4].Host.Path != "/run/containerd" {
+		t.Errorf("with --host: %+v", s)
+	}
+}
+
+// hostile are names that no API server gives, and a false one could.
+var hostile = []string{
+	"\x1b[31mred", "../../etc", "a: {b: [c\n---\nkind: Secret", `"'` + "`", "\u202eabc", strings.Repeat("n", 300),
+	"yes", "1e3", "",
+}
+
+// TestHostileNames writes such names into objects and YAML, and reads them back.
+func TestHostileNames(t *testing.T) {
+	p := plan(hostile...)
+	p.Fleet.Source = "workload: cpu\n---\nkind: \x07\n# tab\t\n"
+	text, err := Manifests(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	var names, kinds []string
+	for {
+		var o struct {
+			Kind string
+			Meta struct {
+				Name   string
+				Labels map[string]string
+				Notes  map[string]string `yaml:"annotations"`
+			} `yaml:"metadata"`
+			Data map[string]string
+		}
+		if d.Decode(&o) != nil {
+			break
+		}
+		kinds = append(kinds, o.Kind)
+		if o.Kind == "Job" {
+			names = append(names, o.Meta.Notes[noteNode])
+		}
+		if o.Kind == "ConfigMap" && o.Data[fleet.SourceFile] != "" && o.Data[fleet.SourceFile] != p.Fleet.Source {
+			t.Errorf("the experiment is %q", o.Data[fleet.SourceFile])
+		}
+		strange := strings.Trim(o.Meta.Name, "abcdefghijklmnopqrstuvwxyz0123456789-")
+		if o.Meta.Labels[kube.LabelRun] != p.Fleet.ID || strange != "" {
+			t.Errorf("%s %q: %v", o.Kind, o.Meta.Name, o.Meta.Labels)
+		}
+	}
+	if diff := cmp.Diff(hostile, names); diff != "" {
+		t.Errorf("names of nodes in YAML:\n%s", diff)
+	}
+	if len(kinds) != 3+len(hostile) || !strings.HasPrefix(strings.Join(kinds, " "), "ConfigMap ConfigMap Secret Job") {
+		t.Errorf("kinds: %q", kinds)
+	}
+	root, err := p.root("default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := readPlan(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(p.Fleet.Nodes, back.Fleet.Nodes); diff != "" {
+		t.Errorf("the plan that is read back:\n%s", diff)
+	}
+	for _, id := range []string{"", "-a", "A", "a/b", "a b", strings.Repeat("a", 41), "../x"} {
+		p.Fleet.ID = id
+		if _, err := Manifests(p); err == nil {
+			t.Errorf("the ID %q is taken", id)
+		}
+	}
+}
+
+// TestHostilePlan reads roots that nobody of ours has written.
+func TestHostilePlan(t *testing.T) {
+	good, err := plan("a", "b").root("default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*kube.ConfigMap){
+		"empty":     func(m *kube.ConfigMap) { m.Binary = nil },
+		"no gzip":   func(m *kube.ConfigMap) { m.Binary[planKey] = []byte("{}") },
+		"cut":       func(m *kube.ConfigMap) { m.Binary[planKey] = m.Binary[planKey][:40] },
+		"name":      func(m *kube.ConfigMap) { m.Name = "tare-other" },
+		"label":     func(m *kube.ConfigMap) { m.Labels = nil },
+		"namespace": func(m *kube.ConfigMap) { m.Namespace = "kube-system" },
+	} {
+		m := *good
+		m.Binary = map[string][]byte{planKey: bytes.Clone(good.Binary[planKey])}
+		change(&m)
+		if _, err := readPlan(&m); err == nil {
+			t.Errorf("%s: it is read", name)
+		}
+	}
+}
+
+func TestRights(t *testing.T) {
+	text, err := Rights([]string{"bench"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"kind: ClusterRole\n", "kind: Role\n", "namespace: bench\n", "- nodes\n", "- pods/log\n", "- watch\n",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %q in:\n%s", want, text)
+		}
+	}
+	for _, never := range []string{"*", "patch", "update", "deletecollection", "exec"} {
+		if strings.Contains(string(text), never) {
+			t.Errorf("%q in:\n%s", never, text)
+		}
+	}
+}
+
+// TestClocks has one node whose clock is ten minutes ahead.
+func TestClocks(t *testing.T) {
+	p := plan("a", "b", "c", "d")
+	s, err := newSession(nil, p, 1, []int{0, 1, 2, 3}, Hooks{}, quick)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	for i, ahead := range []time.Duration{0, time.Second, 10 * time.Minute, -time.Second} {
+		before, after := &kube.Pod{}, &kube.Pod{}
+		before.Status.Containers = []kube.ContainerStatus{{Name: container}}
+		after.Status.Containers = []kube.ContainerStatus{{
+			Name: container, State: kube.ContainerState{Running: &kube.Running{Started: now.Add(ahead)}},
+		}}
+		m := s.nodes[i]
+		m.measureLag(before, after)
+		m.measureLag(after, after) // it tells nothing more
+	}
+	s.setClocks()
+	for i, want := range []time.Duration{0, 0, 10 * time.Minute, 0} {
+		got := p.Fleet.Outcomes[i].Clock
+		if (got-want).Abs() > 2*time.Second || want == 0 && got != 0 {
+			t.Errorf("node %d: %v, want %v", i, got, want)
+		}
+	}
+}

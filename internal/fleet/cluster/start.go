@@ -1,0 +1,371 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tare-bench/tare/internal/fleet"
+	"github.com/tare-bench/tare/internal/fleet/kube"
+)
+
+// signalTime lies between the signal and the first round: a kubelet shows a ConfigMap that is new to a pod after 60 to
+// 120 seconds.
+const signalTime = 2 * time.Minute
+
+// atOnce is how many requests for Jobs and logs are made side by side.
+const atOnce = 16
+
+// Start makes a pass of a fleet: its objects at the client's pace, then, when all pods run that can, the signal to
+// begin. What another client has made already is left as it is. nodes are those of the pass, as indices; nil = all.
+// It sets the pass's beginning in Plan.Fleet.Starts, and Outcomes. An error means that nothing will be measured.
+func Start(ctx context.Context, c *kube.Client, p *Plan, pass int, nodes []int, h Hooks) error {
+	return start(ctx, c, p, pass, nodes, h, usualPace)
+}
+
+func start(ctx context.Context, c *kube.Client, p *Plan, pass int, nodes []int, h Hooks, at pace) error {
+	if nodes == nil {
+		for i := range p.Fleet.Nodes {
+			nodes = append(nodes, i)
+		}
+	}
+	s, err := newSession(c, p, pass, nodes, h, at)
+	if err != nil {
+		return err
+	}
+	if err := s.makeRoots(ctx); err != nil {
+		return err
+	}
+	signal, err := s.readStart(ctx)
+	if err != nil {
+		return err
+	}
+	if signal == nil {
+		if err := s.makeJobs(ctx); err != nil {
+			return err
+		}
+		waited := s.awaitPods(ctx)
+		signal, err = s.readStart(ctx) // another client may have been faster, and all may be over
+		switch {
+		case err != nil || signal == nil && waited != nil:
+			return cmp.Or(waited, err)
+		case signal == nil:
+			signal = s.signal(ctx)
+		}
+	}
+	return s.writeStart(ctx, signal)
+}
+
+// makeRoots makes the ConfigMaps and the Secret that Jobs need, or finds those that are there.
+func (s *session) makeRoots(ctx context.Context) error {
+	id := s.p.Fleet.ID
+	s.owners = map[string][]kube.Owner{}
+	token := newToken()
+	for _, space := range s.p.Fleet.Namespaces {
+		root, err := s.p.root(space)
+		if err != nil {
+			return err
+		}
+		if err := s.make(ctx, root, func() error { return belongs(&root.Meta, id, nil) }); err != nil {
+			return err
+		}
+		owners := []kube.Owner{kube.OwnerOf(root)}
+		s.owners[space] = owners
+		order, err := s.p.order(space, owners)
+		if err != nil {
+			return err
+		}
+		if err := s.make(ctx, order, func() error { return belongs(&order.Meta, id, owners) }); err != nil {
+			return err
+		}
+		// Secrets cannot be read with the rights of a fleet, so one that is there is taken to be ours.
+		if err := s.c.Create(ctx, s.p.token(space, token, owners)); err != nil && !errors.Is(err, kube.ErrExists) {
+			return err
+		}
+	}
+	return nil
+}
+
+// make makes an object, or reads the one that is there and lets check say whether it is ours.
+func (s *session) make(ctx context.Context, o kube.Object, check func() error) error {
+	err := s.c.Create(ctx, o)
+	if !errors.Is(err, kube.ErrExists) {
+		return err
+	}
+	if err := s.c.Get(ctx, o); err != nil {
+		return err
+	}
+	return check()
+}
+
+// errForeign means that an object has the name of one of ours.
+var errForeign = errors.New("is there already, and is not of this fleet: begin a new fleet, or remove it")
+
+// belongs returns an error if an object is not of the fleet: it needs the label and one of the owners.
+func belongs(m *kube.Meta, id string, owners []kube.Owner) error {
+	if m.Labels[kube.LabelRun] == id && (owners == nil || owned(m, owners)) {
+		return nil
+	}
+	return fmt.Errorf("%s/%s %w", m.Namespace, m.Name, errForeign)
+}
+
+func owned(m *kube.Meta, owners []kube.Owner) bool {
+	return slices.ContainsFunc(m.Owners, func(o kube.Owner) bool {
+		return slices.ContainsFunc(owners, func(w kube.Owner) bool { return o.UID == w.UID && o.UID != "" })
+	})
+}
+
+// readStart reads the signal; nil if it was not given.
+func (s *session) readStart(ctx context.Context) (*fleet.Start, error) {
+	space := s.p.Fleet.Namespaces[0]
+	m := &kube.ConfigMap{Meta: kube.Meta{Name: startName(s.p.Fleet.ID, s.pass), Namespace: space}}
+	switch err := s.c.Get(ctx, m); {
+	case errors.Is(err, kube.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return parseStart(m)
+}
+
+// parseStart reads a signal.
+func parseStart(m *kube.ConfigMap) (*fleet.Start, error) {
+	var start fleet.Start
+	err := json.Unmarshal([]byte(m.Data[fleet.StartFile]), &start)
+	if err != nil || start.Pass < 1 || start.Pass > 2 || start.Began.IsZero() {
+		return nil, fmt.Errorf("ConfigMap %s/%s is no signal of a fleet: clean the fleet, and begin a new one",
+			m.Namespace, m.Name)
+	}
+	return &start, nil
+}
+
+// setStart keeps when a pass begins.
+func (p *Plan) setStart(start *fleet.Start) {
+	for len(p.Fleet.Starts) < start.Pass {
+		p.Fleet.Starts = append(p.Fleet.Starts, time.Time{})
+	}
+	p.Fleet.Starts[start.Pass-1] = start.Began
+}
+
+// makeJobs makes a Job for each node, in no order, at the client's pace. A Job that the cluster refuses is the outcome
+// of its node; it is an error only if all are.
+func (s *session) makeJobs(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	type result struct {
+		m   *member
+		err error
+	}
+	work, results := make(chan *member), make(chan result)
+	var workers sync.WaitGroup
+	for range min(atOnce, len(s.nodes)) {
+		workers.Go(func() {
+			for m := range work {
+				results <- result{m, s.makeJob(ctx, m)}
+			}
+		})
+	}
+	go func() {
+		for _, m := range s.nodes {
+			work <- m
+		}
+		close(work)
+		workers.Wait()
+		close(results)
+	}()
+	made, n := 0, 0
+	var refusal, failure error
+	for r := range results {
+		n++
+		switch {
+		case r.err == nil:
+			made++
+			r.m.since = time.Now()
+			s.set(r.m, r.m.outcome)
+		case errors.Is(r.err, kube.ErrForbidden), errors.Is(r.err, kube.ErrInvalid), errors.Is(r.err, errForeign):
+			refusal = r.err
+			s.fail(r.m, fleet.Failed, r.err.Error())
+		case failure == nil:
+			failure = r.err
+			stop(r.err)
+		}
+		s.progress(Creating, n)
+	}
+	if failure == nil && made == 0 {
+		failure = fmt.Errorf("the cluster refuses the Job of every node: %w", refusal)
+	}
+	return failure
+}
+
+// makeJob makes the Job of a node, or finds that it is there.
+func (s *session) makeJob(ctx context.Context, m *member) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	owners := s.owners[m.space]
+	j := s.p.job(s.pass, m.index, len(s.nodes), owners)
+	return s.make(ctx, j, func() error { return belongs(&j.Meta, s.p.Fleet.ID, owners) })
+}
+
+// awaitPods waits until all pods run that can.
+func (s *session) awaitPods(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	changes, failed := s.watch(ctx)
+	tick := time.NewTicker(s.pace.tick)
+	defer tick.Stop()
+	over := time.After(rampLimit(len(s.nodes)))
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case err := <-failed:
+			return err
+		case change := <-changes:
+			if m := s.of(change.Pod); m != nil {
+				s.see(m, change)
+			}
+			continue
+		case <-over:
+			return s.someRun()
+		case <-tick.C:
+		}
+		if s.ready(ctx) {
+			return s.someRun()
+		}
+	}
+}
+
+// ready reports whether there is nothing to wait for. It names the nodes whose pods cannot start.
+func (s *session) ready(ctx context.Context) bool {
+	run, waiting := 0, 0
+	for _, m := range s.nodes {
+		stood := time.Since(m.since)
+		switch {
+		case m.running():
+			run++
+		case m.ended(), m.over():
+		case stood < s.pace.stuck, m.pod == nil && stood < s.pace.stuck+rampTime(len(s.nodes)):
+			waiting++
+		case !m.looked:
+			waiting++
+			if err := s.listPods(ctx); err != nil {
+				s.trouble(err)
+			}
+		case m.pod == nil:
+			if !m.asked {
+				m.asked = true
+				s.fail(m, fleet.Waiting, s.noPod(ctx, m))
+			}
+		default:
+			why, can := m.stuck()
+			waiting += btoi(can)
+			s.fail(m, fleet.Waiting, why)
+		}
+	}
+	s.progress(Starting, run)
+	return waiting == 0
+}
+
+// maxAsked is of how many Jobs it is asked why they have no pod: it is the same for most.
+const maxAsked = 20
+
+// noPod is why a Job has made no pod.
+func (s *session) noPod(ctx context.Context, m *member) string {
+	const unknown = "its Job has made no pod yet"
+	if s.asked++; s.asked > maxAsked {
+		return unknown
+	}
+	events, err := kube.List[kube.Event](ctx, s.c, kube.Query{
+		Namespace: m.space, Fields: "involvedObject.kind=Job,involvedObject.name=" + m.job,
+	})
+	if err != nil {
+		return unknown
+	}
+	for _, e := range slices.Backward(events) {
+		if e.Type == "Warning" && e.Involved.Name == m.job {
+			return joined(e.Reason, e.Message)
+		}
+	}
+	return unknown
+}
+
+// someRun returns nil if the fleet can be measured with the pods that run.
+func (s *session) someRun() error {
+	reasons := map[string]int{}
+	most := ""
+	for _, m := range s.nodes {
+		if m.running() {
+			return nil
+		}
+		why := m.outcome.Reason
+		if m.over() {
+			why = m.ending()
+		}
+		if reasons[why]++; reasons[why] > reasons[most] {
+			most = why
+		}
+	}
+	if most == "" {
+		most = "nobody says why"
+	}
+	return fmt.Errorf("no pod of %d runs: %s", len(s.nodes), most)
+}
+
+// signal is the signal to the pods that run.
+func (s *session) signal(ctx context.Context) *fleet.Start {
+	f := &s.p.Fleet
+	start := &fleet.Start{Pass: s.pass, Round: f.Round, Seed: f.Seed, Peers: []fleet.Peer{}}
+	for _, m := range s.nodes {
+		if !m.running() {
+			continue
+		}
+		peer := fleet.Peer{Index: m.index, Node: m.name, Address: m.pod.Status.IP}
+		if len(f.Networks) > 0 {
+			peer.Zone = f.Nodes[m.index].Zone
+		}
+		if slices.Contains(f.Networks, "host") {
+			peer.Host = m.pod.Status.HostIP
+		}
+		start.Peers = append(start.Peers, peer)
+	}
+	now := s.serverTime(ctx)
+	if ahead := time.Until(now).Round(time.Second); ahead.Abs() > clockTrust {
+		s.trouble(fmt.Errorf("the clock of the API server is %v ahead of this one: rounds go by the cluster's clocks", ahead))
+	}
+	start.Began = now.Add(cmp.Or(s.p.Lead, s.pace.signal)).Truncate(time.Second)
+	return start
+}
+
+// writeStart gives the signal in all namespaces. If another client was faster, its signal is the one that counts.
+func (s *session) writeStart(ctx context.Context, signal *fleet.Start) error {
+	for _, space := range s.p.Fleet.Namespaces {
+		m, err := s.p.start(space, *signal, s.owners[space])
+		if err != nil {
+			return err
+		}
+		err = s.make(ctx, m, func() error { return belongs(&m.Meta, s.p.Fleet.ID, s.owners[space]) })
+		if err != nil {
+			return err
+		}
+		if signal, err = parseStart(m); err != nil {
+			return err
+		}
+	}
+	s.p.setStart(signal)
+	return nil
+}
+
+// serverTime is the time by the clock of the API server, which is nearer to those of the nodes than this one may be.
+func (s *session) serverTime(ctx context.Context) time.Time {
+	m := &kube.ConfigMap{Meta: s.p.meta(rootName(s.p.Fleet.ID)+"-clock", s.p.Fleet.Namespaces[0])}
+	if err := s.c.DryRun(ctx, m); err == nil && time.Until(m.Created).Abs() > 5*time.Second && !m.Created.IsZero() {
+		return m.Created.UTC()
+	}
+	return time.Now().UTC()
+}

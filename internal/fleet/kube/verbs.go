@@ -1,0 +1,299 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// request is one about an object, or about its kind if it has no name.
+func (c *Client) request(verb, method string, k kind, namespace, name string) (*request, error) {
+	r := &request{verb: verb, what: k.name, name: name, method: method, query: url.Values{}}
+	if group, version, ok := strings.Cut(k.api, "/"); ok {
+		r.path = []string{"apis", group, version}
+	} else {
+		r.path = []string{"api", k.api}
+	}
+	if k.namespaced {
+		if namespace == "" {
+			namespace = c.namespace
+		}
+		r.namespace = namespace
+		r.path = append(r.path, "namespaces", namespace)
+	}
+	r.path = append(r.path, k.resource)
+	if name != "" {
+		r.path = append(r.path, name)
+	}
+	for _, p := range r.path {
+		if p == "." || p == ".." || strings.ContainsAny(p, "/%") { // the rule of the API server
+			return nil, fmt.Errorf("%q is no name of a %s or namespace", p, k.name)
+		}
+	}
+	return r, nil
+}
+
+// Create makes an object, and reads into it what the server made of it. It is asked again after errors of the
+// connection and of the server: if an object of that name with the same LabelRun is then there, it is this one.
+func (c *Client) Create(ctx context.Context, o Object) error { return c.create(ctx, o, nil) }
+
+// DryRun does what Create does, admission and defaults included, without making anything.
+func (c *Client) DryRun(ctx context.Context, o Object) error {
+	return c.create(ctx, o, []string{"All"})
+}
+
+func (c *Client) create(ctx context.Context, o Object, dry []string) error {
+	m := o.meta()
+	if m.Name == "" {
+		return fmt.Errorf("a %s without a name cannot be made: it could not be found again", o.kind().name)
+	}
+	r, err := c.request("create", http.MethodPost, o.kind(), m.Namespace, "")
+	if err != nil {
+		return err
+	}
+	r.name, r.again = m.Name, true // a second object of that name cannot be
+	if dry != nil {
+		r.query["dryRun"] = dry
+	}
+	if r.body, err = encode(o); err != nil {
+		return err
+	}
+	run := m.Labels[LabelRun]
+	tries, err := c.into(ctx, r, o)
+	if tries > 1 && run != "" && errors.Is(err, ErrExists) {
+		there := reflect.New(reflect.TypeOf(o).Elem()).Interface().(Object)
+		there.meta().Name, there.meta().Namespace = m.Name, m.Namespace
+		if c.Get(ctx, there) == nil && there.meta().Labels[LabelRun] == run {
+			set(o, there)
+			return nil
+		}
+	}
+	return err
+}
+
+// Get reads the object with the name and namespace that o has.
+func (c *Client) Get(ctx context.Context, o Object) error {
+	return c.change(ctx, "read", http.MethodGet, o, nil)
+}
+
+// Update replaces an object if nobody has changed it since it was read: otherwise the error is ErrConflict. Of what
+// tare does not know of its kind, nothing stays.
+func (c *Client) Update(ctx context.Context, o Object) error {
+	if o.meta().ResourceVersion == "" {
+		return fmt.Errorf("the %s %q cannot be updated: it was not read before", o.kind().name, o.meta().Name)
+	}
+	body, err := encode(o)
+	if err != nil {
+		return err
+	}
+	return c.change(ctx, "update", http.MethodPut, o, body)
+}
+
+func (c *Client) change(ctx context.Context, verb, method string, o Object, body []byte) error {
+	r, err := c.request(verb, method, o.kind(), o.meta().Namespace, o.meta().Name)
+	if err != nil {
+		return err
+	}
+	r.body, r.again = body, true
+	_, err = c.into(ctx, r, o)
+	return err
+}
+
+// Delete removes an object and, in the background, what it owns. If o has a UID, only the object with that UID is:
+// otherwise the error is ErrConflict.
+func (c *Client) Delete(ctx context.Context, o Object) error {
+	r, err := c.request("delete", http.MethodDelete, o.kind(), o.meta().Namespace, o.meta().Name)
+	if err != nil {
+		return err
+	}
+	type preconditions struct {
+		UID string `json:"uid,omitempty"`
+	}
+	r.body, err = json.Marshal(struct {
+		API           string        `json:"apiVersion"`
+		Kind          string        `json:"kind"`
+		Propagation   string        `json:"propagationPolicy"`
+		Preconditions preconditions `json:"preconditions,omitzero"`
+	}{"v1", "DeleteOptions", "Background", preconditions{o.meta().UID}})
+	if err != nil {
+		return err
+	}
+	r.again = true
+	tries, err := c.ask(ctx, r, nil)
+	if tries > 1 && errors.Is(err, ErrNotFound) { // an earlier try did it
+		return nil
+	}
+	return err
+}
+
+// into makes a request, and replaces the object by the one that is the answer.
+func (c *Client) into(ctx context.Context, r *request, o Object) (int, error) {
+	got := reflect.New(reflect.TypeOf(o).Elem()).Interface().(Object)
+	tries, err := c.ask(ctx, r, got)
+	if err != nil {
+		return tries, err
+	}
+	if got.meta().Name != r.name {
+		return tries, r.errorf("the server answers with another object, %q", got.meta().Name)
+	}
+	set(o, got)
+	return tries, nil
+}
+
+func set(o, value Object) { reflect.ValueOf(o).Elem().Set(reflect.ValueOf(value).Elem()) }
+
+// encode is an object as the server reads it.
+func encode(o Object) ([]byte, error) {
+	all, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	head := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,`, o.kind().api, o.kind().name)
+	return append([]byte(head), all[1:]...), nil // each kind has at least its metadata
+}
+
+// EncodeJSON is an object as a file for "kubectl apply".
+func EncodeJSON(o Object) ([]byte, error) { return encode(o) }
+
+// A Query says which objects are listed.
+type Query struct {
+	Namespace string // "" = the client's
+	Labels    string // a selector, such as "tare.run=ID"
+	Fields    string // a selector, such as "involvedObject.kind=Job"
+}
+
+// How much a list has at most.
+const (
+	pageSize = 500
+	maxPages = 400
+)
+
+// List lists objects, in pages of 500.
+func List[T any, P interface {
+	*T
+	Object
+}](ctx context.Context, c *Client, q Query) ([]T, error) {
+	all, _, err := list[T, P](ctx, c, q)
+	return all, err
+}
+
+// Nodes lists the nodes that a selector of labels fits; "" = all.
+func (c *Client) Nodes(ctx context.Context, selector string) ([]Node, error) {
+	return List[Node](ctx, c, Query{Labels: selector})
+}
+
+// list is List, and says as of which version of the cluster.
+func list[T any, P interface {
+	*T
+	Object
+}](ctx context.Context, c *Client, q Query) ([]T, string, error) {
+	r, err := c.request("list", http.MethodGet, P(new(T)).kind(), q.Namespace, "")
+	if err != nil {
+		return nil, "", err
+	}
+	r.again = true
+	r.query.Set("limit", strconv.Itoa(pageSize))
+	if q.Labels != "" {
+		r.query.Set("labelSelector", q.Labels)
+	}
+	if q.Fields != "" {
+		r.query.Set("fieldSelector", q.Fields)
+	}
+	var all []T
+	for begun, n := 0, 0; n < maxPages; n++ {
+		var page struct {
+			Metadata struct {
+				Continue        string `json:"continue"`
+				ResourceVersion string `json:"resourceVersion"`
+			} `json:"metadata"`
+			Items []T `json:"items"`
+		}
+		_, err := c.ask(ctx, r, &page)
+		if errors.Is(err, ErrExpired) && r.query.Has("continue") && begun < 3 { // it took too long: from the beginning
+			all = nil
+			begun++
+			r.query.Del("continue")
+			continue
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		all = append(all, page.Items...)
+		if page.Metadata.Continue == "" {
+			return all, page.Metadata.ResourceVersion, nil
+		}
+		r.query.Set("continue", page.Metadata.Continue)
+	}
+	return nil, "", r.errorf("there is no end of them after %d pages", maxPages)
+}
+
+// LogOptions say what of a log is read.
+type LogOptions struct {
+	Container string    // "" = the only one
+	Since     time.Time // zero = from the beginning; the server goes by whole seconds
+	Limit     int64     // bytes; 0 = 8 MiB. A log is cut there without an error.
+	Previous  bool      // of the container before its last restart
+}
+
+// maxLog is how much of a log is read, in bytes, where nothing else is said.
+const maxLog = 8 << 20
+
+// Log opens the log of a pod as it is now. Reading it is the same request: it ends with the context, and counts as one
+// that is under way until it is closed.
+func (c *Client) Log(ctx context.Context, namespace, pod string, o LogOptions) (io.ReadCloser, error) {
+	r, err := c.request("read the log of", http.MethodGet, pods, namespace, pod)
+	if err != nil {
+		return nil, err
+	}
+	limit := o.Limit
+	if limit == 0 {
+		limit = maxLog
+	}
+	r.again = true
+	r.path = append(r.path, "log")
+	r.query.Set("limitBytes", strconv.FormatInt(limit, 10))
+	if o.Container != "" {
+		r.query.Set("container", o.Container)
+	}
+	if !o.Since.IsZero() {
+		r.query.Set("sinceTime", o.Since.UTC().Format(time.RFC3339))
+	}
+	if o.Previous {
+		r.query.Set("previous", "true")
+	}
+	release, err := c.slot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var answer *http.Response
+	// The body is read later, so the bound on its time is the caller's.
+	if _, err = c.repeat(ctx, r, func() (err error) { answer, err = c.send(ctx, r); return err }); err != nil {
+		release()
+		return nil, err
+	}
+	return &log{Reader: io.LimitReader(answer.Body, limit), body: answer.Body, release: release}, nil
+}
+
+// A log is one that is being read.
+type log struct {
+	io.Reader
+	body    io.Closer
+	release func()
+}
+
+func (l *log) Close() error {
+	if l.release == nil {
+		return nil
+	}
+	l.release()
+	l.release = nil
+	return l.body.Close()
+}

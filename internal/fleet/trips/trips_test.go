@@ -1,0 +1,376 @@
+package trips_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/fleet/pairs"
+	"github.com/tare-bench/tare/internal/fleet/trips"
+)
+
+var (
+	token    = []byte("0123456789abcdef")
+	loopback = netip.MustParseAddrPort("127.0.0.1:0")
+)
+
+func listen(t *testing.T, at netip.AddrPort, pid int) netip.AddrPort {
+	t.Helper()
+	l, err := trips.Listen(at, pid, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l.Addr()
+}
+
+// pair is a session in which node 0 meets a peer once, now.
+func pair(peer trips.Peer) *trips.Session {
+	return &trips.Session{
+		Peers: []trips.Peer{{}, peer}, Token: token, Slot: 4 * time.Second,
+		Slots: [][][]pairs.Meeting{{{{Client: 0, Server: 1}}}},
+	}
+}
+
+// once measures the only meeting at once: a quarter of its slot is over.
+func once(ctx context.Context, s *trips.Session) trips.Round {
+	return s.Measure(ctx, 0, time.Now().Add(-s.Slot/4))
+}
+
+// one returns the only trip of a round without failures.
+func one(t *testing.T, r trips.Round) pairs.Trip {
+	t.Helper()
+	if len(r.Trips) != 1 || len(r.Failures) != 0 || len(r.Clocks) != 1 {
+		t.Fatalf("got %+v, want one trip, one clock and no failure", r)
+	}
+	return r.Trips[0]
+}
+
+// failure returns the reason of the only failure of a round without trips.
+func failure(t *testing.T, r trips.Round) string {
+	t.Helper()
+	if len(r.Trips) != 0 || len(r.Clocks) != 0 || len(r.Failures) != 1 {
+		t.Fatalf("got %+v, want one failure and nothing else", r)
+	}
+	return r.Failures[0].Reason
+}
+
+// All nodes of a fleet of three measure the same slots, each those in which it is the client.
+func TestAllPairs(t *testing.T) {
+	t.Parallel()
+	slots := pairs.Slots(1, make([]string, 3), 1, 3)
+	var peers []trips.Peer
+	for range 3 {
+		peers = append(peers, trips.Peer{Pod: listen(t, loopback, 0)})
+	}
+	begin := time.Now()
+	rounds := make([]trips.Round, 3)
+	var running sync.WaitGroup
+	for node := range 3 {
+		running.Go(func() {
+			s := trips.Session{Self: node, Peers: peers, Token: token, Slots: slots, Slot: trips.MinSlot}
+			rounds[node] = s.Measure(t.Context(), 0, begin)
+		})
+	}
+	running.Wait()
+	met := make(map[pairs.Meeting]int)
+	for node, r := range rounds {
+		for _, f := range r.Failures {
+			t.Errorf("%+v", f)
+		}
+		for _, trip := range r.Trips {
+			met[trip.Meeting]++
+			if trip.Client != node || trip.Seconds <= 0 || trip.Network != pairs.Pod {
+				t.Errorf("node %d measured %+v", node, trip)
+			}
+		}
+		for _, c := range r.Clocks { // it is one clock
+			if c.Ahead < -c.Within || c.Ahead > c.Within {
+				t.Errorf("node %d: the clock of node %d is ahead by %v ± %v, which excludes 0", node, c.Node, c.Ahead, c.Within)
+			}
+		}
+	}
+	for _, meetings := range slots[0] {
+		for _, m := range meetings {
+			if met[m] != 1 {
+				t.Errorf("%v was measured %d times, want once", m, met[m])
+			}
+		}
+	}
+}
+
+// relay stands between a client and the listener: change gets each datagram of the client or, with back, of the
+// listener, and returns what is sent on.
+func relay(t *testing.T, to netip.AddrPort, change func(p []byte, back bool) [][]byte) netip.AddrPort {
+	t.Helper()
+	near, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(loopback))
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	var client netip.AddrPort
+	var mu sync.Mutex
+	running.Go(func() {
+		p := make([]byte, 1000)
+		for {
+			n, from, err := near.ReadFromUDPAddrPort(p)
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			client = from
+			for _, q := range change(p[:n], false) {
+				_, _ = far.Write(q) // what is lost is lost
+			}
+			mu.Unlock()
+		}
+	})
+	running.Go(func() {
+		p := make([]byte, 1000)
+		for {
+			n, err := far.Read(p)
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			for _, q := range change(p[:n], true) {
+				_, _ = near.WriteToUDPAddrPort(q, client) // as above
+			}
+			mu.Unlock()
+		}
+	})
+	t.Cleanup(func() {
+		_, _ = near.Close(), far.Close()
+		running.Wait()
+	})
+	return near.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+// A delay on one way is in the round trip and, half of it, in the difference of clocks, which says so.
+func TestPlantedDelay(t *testing.T) {
+	t.Parallel()
+	const delay = 5 * time.Millisecond
+	slow := relay(t, listen(t, loopback, 0), func(p []byte, back bool) [][]byte {
+		if !back {
+			time.Sleep(delay)
+		}
+		return [][]byte{p}
+	})
+	r := once(t.Context(), pair(trips.Peer{Pod: slow}))
+	if got := one(t, r).Seconds; got < delay.Seconds() {
+		t.Errorf("the round trip took %v s, want at least %v", got, delay)
+	}
+	if c := r.Clocks[0]; c.Within < delay/2 || c.Ahead < -c.Within || c.Ahead > c.Within {
+		t.Errorf("the clock is ahead by %v ± %v, want an interval with 0 that knows of the delay", c.Ahead, c.Within)
+	}
+}
+
+// What is lost is a failure, and never a time.
+func TestLoss(t *testing.T) {
+	t.Parallel()
+	t.Run("some", func(t *testing.T) {
+		t.Parallel()
+		n := 0
+		lossy := relay(t, listen(t, loopback, 0), func(p []byte, back bool) [][]byte {
+			if n += count(!back); !back && n%8 == 0 {
+				return nil
+			}
+			if back {
+				time.Sleep(time.Millisecond) // so that there are few
+			}
+			return [][]byte{p}
+		})
+		if got := failure(t, once(t.Context(), pair(trips.Peer{Pod: lossy}))); !strings.Contains(got, "were lost") {
+			t.Errorf("the reason is %q, want that requests were lost", got)
+		}
+	})
+	t.Run("all", func(t *testing.T) {
+		t.Parallel()
+		mute := relay(t, listen(t, loopback, 0), func([]byte, bool) [][]byte { return nil })
+		if got := failure(t, once(t.Context(), pair(trips.Peer{Pod: mute}))); !strings.Contains(got, "had no answer") {
+			t.Errorf("the reason is %q, want that there was no answer", got)
+		}
+	})
+	t.Run("nobody listens", func(t *testing.T) {
+		t.Parallel()
+		l, err := trips.Listen(loopback, 0, token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := failure(t, once(t.Context(), pair(trips.Peer{Pod: l.Addr()}))); !strings.Contains(got, "refused") {
+			t.Errorf("the reason is %q, want that the connection was refused", got)
+		}
+	})
+}
+
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Answers that are not those of the request are not taken for it.
+func TestForgedAnswers(t *testing.T) {
+	t.Parallel()
+	forger := relay(t, listen(t, loopback, 0), func(p []byte, back bool) [][]byte {
+		if !back {
+			return [][]byte{p}
+		}
+		other := append([]byte(nil), p...)
+		binary.BigEndian.PutUint64(other[24:], binary.BigEndian.Uint64(p[24:])-1)
+		untagged := append([]byte(nil), p...)
+		untagged[0] ^= 1
+		request := append([]byte(nil), p...)
+		request[16] = 1
+		time.Sleep(2 * time.Millisecond)
+		return [][]byte{other, untagged, request, append(p, 0), p[:len(p)-1], {}, p}
+	})
+	if got := one(t, once(t.Context(), pair(trips.Peer{Pod: forger}))).Seconds; got < 0.002 {
+		t.Errorf("the round trip took %v s, less than the true answer", got)
+	}
+}
+
+// A listener answers those who know the token, and never with more than was asked.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	at := listen(t, loopback, 0)
+	there, back := make(chan []byte, 1), make(chan []byte, 1)
+	seen := relay(t, at, func(p []byte, isBack bool) [][]byte {
+		first := there
+		if isBack {
+			first = back
+		}
+		select {
+		case first <- append([]byte(nil), p...):
+		default:
+		}
+		return [][]byte{p}
+	})
+	one(t, once(t.Context(), pair(trips.Peer{Pod: seen})))
+	asked, answered := <-there, <-back
+	if len(answered) != len(asked) {
+		t.Errorf("%d bytes were answered with %d", len(asked), len(answered))
+	}
+	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	wrong := append([]byte(nil), asked...)
+	wrong[15] ^= 1
+	last := append([]byte(nil), asked...)
+	binary.BigEndian.PutUint64(last[24:], 77)
+	for _, p := range [][]byte{
+		wrong, answered, asked[:16], {0}, append(append([]byte(nil), asked...), 0), make([]byte, 64), make([]byte, 9000),
+		last,
+	} {
+		if _, err := conn.Write(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := make([]byte, 10_000)
+	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	n, err := conn.Read(p)
+	if err != nil || n != 64 || binary.BigEndian.Uint64(p[24:]) != 77 {
+		t.Errorf("the first answer is %x, %v, want that of the only request with the tag", p[:n], err)
+	}
+	s := pair(trips.Peer{Pod: at})
+	s.Token = []byte("another token of this size")
+	if got := failure(t, once(t.Context(), s)); !strings.Contains(got, "had no answer") {
+		t.Errorf("another token: %q, want no answer", got)
+	}
+}
+
+func TestListenErrors(t *testing.T) {
+	t.Parallel()
+	if _, err := trips.Listen(loopback, 0, token[:15]); err == nil || !strings.Contains(err.Error(), "15 bytes") {
+		t.Errorf("a short token: %v", err)
+	}
+	if _, err := trips.Listen(listen(t, loopback, 0), 0, token); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("a port that is in use: %v", err)
+	}
+}
+
+// A node that comes late, and a pod that never came, are failures with a reason, and cost no time.
+func TestNotMeasured(t *testing.T) {
+	t.Parallel()
+	at := listen(t, loopback, 0)
+	s := pair(trips.Peer{Pod: at})
+	late := s.Measure(t.Context(), 0, time.Now().Add(-time.Hour))
+	if got := failure(t, late); !strings.Contains(got, "came to the slot 1h0m") {
+		t.Errorf("late: %q", got)
+	}
+	if got := failure(t, once(t.Context(), pair(trips.Peer{}))); !strings.Contains(got, "no pod of the other node") {
+		t.Errorf("no pod: %q", got)
+	}
+	if r := s.Measure(t.Context(), 1, time.Now()); len(r.Trips)+len(r.Failures) != 0 {
+		t.Errorf("a round that is not planned: %+v", r)
+	}
+	s.Self = 1
+	if r := s.Measure(t.Context(), 0, time.Now().Add(-time.Hour)); len(r.Trips)+len(r.Failures) != 0 {
+		t.Errorf("the server: %+v", r)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.Self = 0
+	if r := s.Measure(ctx, 0, time.Now().Add(time.Hour)); len(r.Trips)+len(r.Failures) != 0 {
+		t.Errorf("cancelled: %+v", r)
+	}
+}
+
+// The host's network is that of another process, for both ends.
+func TestHostNetwork(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("making a network namespace takes root")
+	}
+	host := exec.Command("sleep", "1000")
+	host.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	if err := host.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = host.Process.Kill()
+		_ = host.Wait()
+	})
+	up := exec.Command("nsenter", "-t", fmt.Sprint(host.Process.Pid), "-n", "ip", "link", "set", "lo", "up")
+	if out, err := up.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	peer := trips.Peer{Pod: listen(t, loopback, 0), Host: listen(t, loopback, host.Process.Pid)}
+	s := pair(peer)
+	if got := one(t, once(t.Context(), s)).Network; got != pairs.Pod {
+		t.Errorf("without a host, %s was measured", got)
+	}
+	s.HostPID = host.Process.Pid
+	r := once(t.Context(), s)
+	if len(r.Trips) != 2 || r.Trips[0].Network == r.Trips[1].Network || len(r.Failures) != 0 {
+		t.Errorf("got %+v, want a trip over each network", r)
+	}
+	s.Peers[1].Pod = peer.Host // of the other namespace
+	s.HostPID = 0
+	failure(t, once(t.Context(), s))
+}

@@ -1,0 +1,341 @@
+package fleet
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/fleet"
+	"github.com/tare-bench/tare/internal/fleet/odd"
+	"github.com/tare-bench/tare/internal/fleet/pairs"
+	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/term"
+	"github.com/tare-bench/tare/internal/text/unit"
+)
+
+// Options say how the screen looks.
+type Options struct {
+	Width int  // columns; 0 = 80
+	Color bool // ANSI colours
+	All   bool // every node and link, not only those that stand out
+}
+
+// mostShown is how many nodes of a kind the screen names one by one.
+const mostShown = 10
+
+// A screen writes a document for a terminal.
+type screen struct {
+	*Document
+	Options
+	w *bufio.Writer
+}
+
+// WriteText writes the screen: the odd nodes first, then the fleet, then what was not measured.
+func WriteText(w io.Writer, d *Document, o Options) error {
+	if o.Width <= 0 {
+		o.Width = 80
+	}
+	s := &screen{d, o, bufio.NewWriter(w)}
+	s.title()
+	s.stand()
+	s.fleet()
+	s.paths()
+	s.rest()
+	s.next()
+	return s.w.Flush()
+}
+
+func (s *screen) line(text string) { term.WriteWrapped(s.w, "", text, s.Width) }
+
+func (s *screen) gap() { _ = s.w.WriteByte('\n') } // the writer remembers its error
+
+func (s *screen) title() {
+	round := unit.FormatDuration(time.Duration(s.Round * float64(time.Second)))
+	s.line(fmt.Sprintf("%s on %s of %s, %s of %s", s.Experiment, unit.FormatCount(len(s.Nodes), "node"), s.Cluster,
+		unit.FormatCount(s.Rounds, "round"), round))
+	s.gap()
+}
+
+// stand names the nodes that stand out, one finding a line.
+func (s *screen) stand() {
+	if s.Counts.Odd == 0 {
+		s.line(s.nobody())
+	}
+	all := s.standing()
+	shown := all
+	if len(all) > mostShown && !s.All {
+		shown = all[:mostShown]
+	}
+	var widths []int
+	for _, one := range shown {
+		widths = term.Widen(widths, []string{term.Shorten(plain.Line(one.node.Name), longestName)})
+	}
+	for _, one := range shown {
+		s.finding(one, widths[0])
+	}
+	if more := len(all) - len(shown); more > 0 {
+		s.line(fmt.Sprintf("and %d more: --all has them", more))
+	}
+	for _, m := range s.Metrics {
+		for _, g := range m.Groups {
+			if len(g.Kinds) == 2 {
+				s.line(fmt.Sprintf("%s%s: the nodes are of two kinds, so none is called odd: %s; and %s", m.Title,
+					of(g.Name), few(g.Kinds[0]), few(g.Kinds[1])))
+			}
+		}
+	}
+	s.gap()
+}
+
+// longestName is how much room names have in a column; longer ones are whole, too.
+const longestName = 24
+
+// A standing is a finding that makes a node stand out.
+type standing struct {
+	node    *Node
+	finding *Finding
+	metric  *Metric
+}
+
+// standing lists them, node by node.
+func (s *screen) standing() (all []standing) {
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		for m := range n.Findings {
+			if f := &n.Findings[m]; rank(f.Verdict) <= rank(odd.Unsteady) {
+				all = append(all, standing{n, f, &s.Metrics[m]})
+			}
+		}
+	}
+	return all
+}
+
+// nobody says that no node is odd, as far as that is known.
+func (s *screen) nobody() string {
+	switch {
+	case len(s.Metrics) == 0:
+		return "Nothing is measured yet."
+	case len(s.Nodes) < 3:
+		return "With fewer than three nodes nobody can say which is the odd one: compare their runs."
+	case s.Counts.Suspect > 0:
+		return "No node is known to be odd; suspects were not measured again."
+	}
+	return "No node is known to be odd."
+}
+
+// finding is one line, which goes on below: node2  36 % slower (24–54 %) than the others: compute. Waiting …
+func (s *screen) finding(one standing, width int) {
+	n, f, m := one.node, one.finding, one.metric
+	text := f.Text + ": " + m.Title
+	if f.Verdict == odd.Slow || f.Verdict == odd.Fast {
+		text = f.Text + " than the others: " + m.Title
+		if m.isSmall(n.Group) {
+			text = "differs from the others, " + f.Text + ": " + m.Title
+		}
+	}
+	if len(f.Reasons) > 0 {
+		text += "; " + strings.Join(f.Reasons, ", ")
+	}
+	begin := term.Pad(plain.Line(n.Name), width, false) + "  "
+	if s.Color {
+		term.WriteHanging(s.w, "\x1b[1m"+begin+"\x1b[0m", term.Width(begin), text, s.Width)
+		return
+	}
+	term.WriteWrapped(s.w, begin, text, s.Width)
+}
+
+// isSmall reports whether a group has too few nodes for a scale between them.
+func (m *Metric) isSmall(group string) bool {
+	for _, g := range m.Groups {
+		if g.Name == group {
+			return g.Small
+		}
+	}
+	return false
+}
+
+// of names a group, where there are several.
+func of(group string) string {
+	if group == "" {
+		return ""
+	}
+	return " of " + group
+}
+
+// fleet is the table of all nodes together.
+func (s *screen) fleet() {
+	if len(s.Metrics) == 0 {
+		return
+	}
+	rows := [][]string{{"", "median", "nodes differ by", "rounds differ by", "odd beyond"}}
+	for _, m := range s.Metrics {
+		for _, g := range m.Groups {
+			row := []string{m.Title + of(g.Name), "", "too few nodes", "", ""}
+			if g.Center != nil {
+				row[1] = unit.Format(*g.Center, m.Unit)
+			}
+			if g.Spread != nil && !g.Small {
+				row[2] = percent(*g.Spread)
+			}
+			if g.Noise != nil {
+				row[3] = percent(*g.Noise)
+			}
+			if g.Limit != nil {
+				row[4] = percent(*g.Limit)
+			}
+			rows = append(rows, row)
+		}
+	}
+	term.WriteTable(s.w, rows, s.Width)
+	s.gap()
+	if s.All {
+		s.everyNode()
+	}
+}
+
+// everyNode is a row for each node.
+func (s *screen) everyNode() {
+	head := []string{"node", "state", "rounds"}
+	for _, m := range s.Metrics {
+		head = append(head, m.Title)
+	}
+	rows := [][]string{head}
+	for _, n := range s.Nodes {
+		row := []string{n.Name, string(n.State), fmt.Sprint(n.Rounds)}
+		for _, f := range n.Findings {
+			row = append(row, f.Text)
+		}
+		for len(row) < len(head) {
+			row = append(row, "")
+		}
+		rows = append(rows, row)
+	}
+	term.WriteTable(s.w, rows, s.Width)
+	s.gap()
+}
+
+// paths is what round trips tell.
+func (s *screen) paths() {
+	for _, p := range s.Paths {
+		text := fmt.Sprintf("Round trips between nodes, %s network: median %s", p.Network, unit.Format(p.Center, unit.Seconds))
+		if p.Cost != nil {
+			text += "; beside the hosts' own network " + p.Cost.text()
+		}
+		if p.Zone != nil {
+			text += "; across zones " + p.Zone.text()
+		}
+		s.line(text)
+		shown := 0
+		for _, n := range p.Nodes {
+			if n.Verdict == pairs.Slow {
+				shown++
+				term.WriteWrapped(s.w, "  "+plain.Line(n.Name)+"  ", n.text()+" on all its round trips", s.Width)
+			}
+		}
+		for _, l := range p.Links {
+			if l.Verdict != pairs.Slow && !s.All {
+				continue
+			}
+			if shown++; shown <= mostShown || s.All {
+				term.WriteWrapped(s.w, "  "+plain.Line(l.Client)+" to "+plain.Line(l.Server)+"  ",
+					unit.Format(l.Seconds, unit.Seconds)+", "+l.text()+" beside what both ends explain", s.Width)
+			}
+		}
+		if shown == 0 {
+			s.line("  No node and no link stands out.")
+		}
+		s.gap()
+	}
+}
+
+// rest says how many nodes are what, and which were not measured.
+func (s *screen) rest() {
+	c := s.Counts
+	var parts []string
+	for _, part := range []struct {
+		n    int
+		what string
+	}{
+		{c.Odd, "odd"}, {c.Suspect, "suspect"}, {c.Unsteady, "unsteady"}, {c.Ordinary, "ordinary"}, {c.Unclear, "unclear"},
+		{c.NotMeasured, "not measured"},
+	} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	s.line(fmt.Sprintf("Of %s: %s", unit.FormatCount(c.Nodes, "node"), strings.Join(parts, ", ")))
+	shown := 0
+	missing := func(name, reason string) {
+		if shown++; shown <= mostShown || s.All {
+			term.WriteWrapped(s.w, "  "+plain.Line(name)+"  ", reason, s.Width)
+		}
+	}
+	for _, n := range s.Nodes {
+		switch {
+		case n.State == fleet.Done:
+		case n.Reason != "":
+			missing(n.Name, string(n.State)+" after "+unit.FormatCount(n.Rounds, "round")+": "+n.Reason)
+		default:
+			missing(n.Name, string(n.State)+" after "+unit.FormatCount(n.Rounds, "round"))
+		}
+	}
+	for _, o := range s.LeftOut {
+		missing(o.Name, o.Reason)
+	}
+	if shown > mostShown && !s.All {
+		s.line(fmt.Sprintf("  and %d more", shown-mostShown))
+	}
+	for i, w := range s.Warnings {
+		if i == 3 && !s.All {
+			s.line(fmt.Sprintf("%d more warnings: --all has them", len(s.Warnings)-i))
+			break
+		}
+		term.WriteWrapped(s.w, "warning: ", w, s.Width)
+	}
+}
+
+// next says what to do next.
+func (s *screen) next() {
+	var all [][2]string
+	underWay := false
+	for _, n := range s.Nodes {
+		underWay = underWay || n.State == fleet.Waiting || n.State == fleet.Running
+	}
+	if underWay {
+		all = append(all, [2]string{"tare fleet gather " + s.Fleet, "takes what the cluster still has"})
+	}
+	if needs := s.needs(); needs > s.Rounds && !math.IsInf(float64(needs), 0) {
+		all = append(all, [2]string{
+			fmt.Sprintf("tare fleet run %s --rounds %d", s.Experiment, needs), "would probably make the unclear ones clear",
+		})
+	}
+	if !s.All {
+		all = append(all, [2]string{"tare fleet show " + s.Fleet + " --all", "every node"})
+	}
+	if len(all) == 0 {
+		return
+	}
+	s.gap()
+	var widths []int
+	for _, next := range all {
+		widths = term.Widen(widths, next[:1])
+	}
+	for _, next := range all {
+		term.WriteWrapped(s.w, term.Pad(next[0], widths[0]+term.Gap, false), next[1], s.Width)
+	}
+}
+
+// needs is how many rounds most of the unclear nodes would take; 0 if that is unknown.
+func (s *screen) needs() (most int) {
+	for _, n := range s.Nodes {
+		for _, f := range n.Findings {
+			if f.Verdict == odd.Unclear {
+				most = max(most, f.Needs)
+			}
+		}
+	}
+	return most
+}

@@ -1,0 +1,128 @@
+package fleet
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/fleet/odd"
+	"github.com/tare-bench/tare/internal/text/unit"
+)
+
+// words say what is known of a node in a metric.
+func (f *Finding) words(m *Metric) string {
+	switch f.Verdict {
+	case odd.Slow, odd.Fast:
+		return f.difference(m)
+	case odd.Suspect:
+		return f.difference(m) + ", to be confirmed"
+	case odd.Unconfirmed:
+		return f.difference(m) + ", not confirmed by the second pass"
+	case odd.Unsteady:
+		text := "unsteady"
+		if f.Noise != nil {
+			text += ": varies by " + percent(*f.Noise) + " from round to round"
+		}
+		return text
+	case odd.Ordinary:
+		return "ordinary (" + f.interval() + ")"
+	case odd.Unclear:
+		text := "unclear (" + f.interval() + ")"
+		if f.Needs > 0 {
+			text += fmt.Sprintf(", about %d rounds would tell", f.Needs)
+		}
+		return text
+	default:
+		return "not measured"
+	}
+}
+
+// difference is how far it is from the others, with a word that says which way: 36 % slower (24–54 %).
+func (f *Finding) difference(m *Metric) string {
+	if f.Ratio == nil || f.Low == nil || f.High == nil {
+		return "differs"
+	}
+	word := m.word(*f.Ratio > 1)
+	if *f.Ratio > 2 || *f.Ratio < 0.5 {
+		a, b := *f.Low, *f.High
+		if *f.Ratio < 1 {
+			a, b = 1/b, 1/a
+		}
+		return fmt.Sprintf("%.3g–%.3g× %s", a, b, word)
+	}
+	a, b := math.Abs(*f.Low-1), math.Abs(*f.High-1)
+	if (*f.Low-1)*(*f.High-1) < 0 { // it holds no difference
+		return percent(math.Abs(*f.Ratio-1)) + " " + word + " (" + f.interval() + ")"
+	}
+	low, high := percent(min(a, b)), percent(max(a, b))
+	return percent(math.Abs(*f.Ratio-1)) + " " + word + " (" + strings.TrimSuffix(low, " %") + "–" + high + ")"
+}
+
+// interval is the interval of the ratio as a change: −1.2 to +3.4 %.
+func (f *Finding) interval() string {
+	if f.Low == nil || f.High == nil {
+		return "no interval"
+	}
+	return strings.TrimSuffix(signed(*f.Low-1), " %") + " to " + signed(*f.High-1)
+}
+
+// word is the one for more or less of a metric.
+func (m *Metric) word(more bool) string {
+	switch {
+	case m.Unit == unit.Seconds && more:
+		return "slower"
+	case m.Unit == unit.Seconds:
+		return "faster"
+	case m.Better == bench.Higher && (m.Unit == unit.PerSecond || m.Unit == unit.BytesPerSecond) && more:
+		return "faster"
+	case m.Better == bench.Higher && (m.Unit == unit.PerSecond || m.Unit == unit.BytesPerSecond):
+		return "slower"
+	case more:
+		return "more"
+	default:
+		return "less"
+	}
+}
+
+// percent is a share with two significant digits.
+func percent(share float64) string {
+	switch p := share * 100; {
+	case math.Abs(p) < 9.95:
+		return fmt.Sprintf("%.1f %%", p)
+	default:
+		return fmt.Sprintf("%.0f %%", p)
+	}
+}
+
+// signed is a change as a percentage with its sign.
+func signed(change float64) string {
+	text := percent(math.Abs(change))
+	if change < 0 {
+		return "−" + text
+	}
+	return "+" + text
+}
+
+// ratio says what a ratio and its interval mean in a metric of time.
+func (r *Ratio) text() string {
+	return signed(r.Ratio-1) + " (" + strings.TrimSuffix(signed(r.Low-1), " %") + " to " + signed(r.High-1) + ")"
+}
+
+func aheadOrBehind(seconds float64) string {
+	d := unit.FormatDuration(time.Duration(math.Abs(seconds) * float64(time.Second)))
+	if seconds > 0 {
+		return d + " ahead of"
+	}
+	return d + " behind"
+}
+
+// few names some of many nodes.
+func few(names []string) string {
+	const most = 4
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return strings.Join(names[:most-1], ", ") + fmt.Sprintf(" and %d others", len(names)-most+1)
+}

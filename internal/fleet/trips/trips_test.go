@@ -282,7 +282,9 @@ func TestStrangers(t *testing.T) {
 	last := append([]byte(nil), asked...)
 	binary.BigEndian.PutUint64(last[24:], 77)
 	for _, p := range [][]byte{
-		wrong, answered, asked[:16], {0}, append(append([]byte(nil), asked...), 0), make([]byte, 64), make([]byte, 9000),
+		wrong, answered, asked[:16],
+		{0},
+		append(append([]byte(nil), asked...), 0), make([]byte, 64), make([]byte, 9000),
 		last,
 	} {
 		if _, err := conn.Write(p); err != nil {

@@ -259,7 +259,11 @@ func (s *screen) rest() {
 		n    int
 		what string
 	}{
-		{c.Odd, "odd"}, {c.Suspect, "suspect"}, {c.Unsteady, "unsteady"}, {c.Ordinary, "ordinary"}, {c.Unclear, "unclear"},
+		{c.Odd, "odd"},
+		{c.Suspect, "suspect"},
+		{c.Unsteady, "unsteady"},
+		{c.Ordinary, "ordinary"},
+		{c.Unclear, "unclear"},
 		{c.NotMeasured, "not measured"},
 	} {
 		if part.n > 0 {

@@ -41,7 +41,8 @@ func main() {
 	}
 	command := commands[name]
 	if command == nil {
-		fmt.Fprintln(os.Stderr, "cluster: say etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet or kubectl")
+		fmt.Fprintln(os.Stderr,
+			"cluster: say etcd, kubectl, kubelet, kube-apiserver, kube-controller-manager or kube-scheduler")
 		os.Exit(2)
 	}
 	os.Exit(cli.Run(command()))

@@ -48,7 +48,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 	if n, err := io.Copy(io.Discard, log); n != 8<<20 || err != nil {
 		t.Errorf("%d bytes of a log without an end, %v", n, err)
 	}

@@ -27,7 +27,7 @@ func TestOnRealCluster(t *testing.T) {
 	if err != nil || v.Major != 1 || v.Minor < 25 {
 		t.Fatalf("version %+v, %v", v, err)
 	}
-	nodes, err := c.Nodes(ctx, "kubernetes.io/os=linux")
+	nodes, err := c.Nodes(ctx, "kubernetes.io/os=linux,type!=kwok")
 	if err != nil || len(nodes) == 0 {
 		t.Fatalf("%d nodes, %v", len(nodes), err)
 	}
@@ -37,10 +37,12 @@ func TestOnRealCluster(t *testing.T) {
 	if !ok || memory < 1<<20 || node.Status.Info.Kernel == "" || ready == nil || ready.Status != "True" {
 		t.Errorf("a node is %+v", node)
 	}
-	if yes, _, err := c.Allowed(ctx, kube.Access{Verb: "create", Group: "batch", Resource: "jobs", Namespace: "default"}); !yes || err != nil {
+	jobs := kube.Access{Verb: "create", Group: "batch", Resource: "jobs", Namespace: "default"}
+	if yes, _, err := c.Allowed(ctx, jobs); !yes || err != nil {
 		t.Errorf("an administrator may make Jobs: %v, %v", yes, err)
 	}
-	root := &kube.ConfigMap{Meta: kube.Meta{Name: "tare-test-kube", Labels: map[string]string{kube.LabelRun: "tare-test-kube"}}}
+	root := &kube.ConfigMap{Meta: kube.Meta{Name: "tare-test-kube"}}
+	root.Labels = map[string]string{kube.LabelRun: root.Name}
 	root.Data = map[string]string{"plan": "x"}
 	if err := c.Create(ctx, root); err != nil {
 		t.Fatal(err)

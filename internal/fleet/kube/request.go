@@ -74,7 +74,7 @@ func (c *Client) once(ctx context.Context, r *request, read func(io.Reader) erro
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }() // it was only read
 	return read(answer.Body)
 }
 
@@ -122,7 +122,7 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 	if answer.StatusCode/100 == 2 {
 		return answer, nil
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }() // it was only read
 	return nil, refusal(r, answer)
 }
 

@@ -93,7 +93,7 @@ func (w *watch) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }() // it was only read
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(nil, 8<<20)
 	for lines.Scan() {

@@ -52,13 +52,14 @@ type Finding struct {
 type Group struct {
 	Name  string
 	Nodes int // that have values
-	// Limit is how far a node of the group may honestly be from the others: the larger of the smallest effect
-	// and of c_N times the spread.
+	// Limit is how far a node of the group may honestly be from the others: the larger of the smallest effect, and of
+	// how far the outermost of so many alike nodes would be in any metric, by the spread.
 	Limit  float64
 	Spread float64 // 1.4826 times the MAD of the nodes' effects
 	Noise  float64 // the median of the nodes' noise
 	Center float64 // the median of the group's values, in the metric's unit
-	// Modes are set if the group is of two kinds, so that nobody can say which is the odd one: the nodes of each.
+	// Modes are set if the group is of two kinds, so that nobody can say which is the odd one: the nodes of each,
+	// the kind with smaller values first.
 	Modes [2][]int
 	// Small says that the group has fewer than eight nodes: no scale between nodes can be told.
 	Small bool

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"time"
 
@@ -311,7 +310,7 @@ func (s *screen) next() {
 	if underWay {
 		all = append(all, [2]string{"tare fleet gather " + s.Fleet, "takes what the cluster still has"})
 	}
-	if needs := s.needs(); needs > s.Rounds && !math.IsInf(float64(needs), 0) {
+	if needs := s.needs(); needs > s.Rounds {
 		all = append(all, [2]string{
 			fmt.Sprintf("tare fleet run %s --rounds %d", s.Experiment, needs), "would probably make the unclear ones clear",
 		})

@@ -275,7 +275,8 @@ func (s *Server) create(o object, t target, dry bool) any {
 		m["namespace"] = t.namespace
 	}
 	if s.objects[t.resource][o.key()] != nil {
-		return &refusal{http.StatusConflict, "AlreadyExists", fmt.Sprintf("%s %q already exists", t.resource, o.text("metadata", "name"))}
+		why := fmt.Sprintf("%s %q already exists", t.resource, o.text("metadata", "name"))
+		return &refusal{http.StatusConflict, "AlreadyExists", why}
 	}
 	if t.resource == "jobs" {
 		setDefaults(o)
@@ -322,7 +323,7 @@ func setDefaults(o object) {
 
 func (s *Server) update(old, o object) any {
 	if o.text("metadata", "resourceVersion") != old.text("metadata", "resourceVersion") {
-		return &refusal{http.StatusConflict, "Conflict", "the object has been modified; please apply your changes to the latest version"}
+		return &refusal{http.StatusConflict, "Conflict", "the object has been modified"}
 	}
 	if immutable, _ := old["immutable"].(bool); immutable && !reflect.DeepEqual(old["data"], o["data"]) {
 		return &refusal{http.StatusUnprocessableEntity, "Invalid", "field is immutable when `immutable` is set"}

@@ -167,7 +167,9 @@ func (s *Server) begin(o object) {
 	node, why := s.schedule(pod.Spec)
 	pod.Status.Phase = "Pending"
 	if why != "" {
-		pod.Status.Conditions = []kube.Condition{{Type: "PodScheduled", Status: "False", Reason: "Unschedulable", Message: why}}
+		pod.Status.Conditions = []kube.Condition{{
+			Type: "PodScheduled", Status: "False", Reason: "Unschedulable", Message: why,
+		}}
 		s.store(encode(&pod))
 		return
 	}

@@ -184,7 +184,8 @@ func (s *Server) Down() (up func()) {
 	}
 }
 
-// Forget makes all versions of the cluster up to now too old: watches of them are told so, and lists that are half read.
+// Forget makes all versions of the cluster up to now too old: watches of them are told so, and lists that are half
+// read.
 func (s *Server) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -321,9 +321,26 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 	}
 	r.Reasons = t.reasons(work)
 	notes := slices.Concat(opt.Notes, bench.Notes())
-	r.Warnings = slices.Concat(run.Header.Warnings, seen(run), warnings(t, r, work, notes))
+	r.Warnings = slices.Concat(run.Header.Warnings, resumed(run), seen(run), warnings(t, r, work, notes))
 	r.Trust = trust(r, work)
 	return r, nil
+}
+
+// resumed lists the warnings of a run's resumptions, without what was told when the run began: its later trials
+// were measured under other conditions than the first ones.
+func resumed(run *bench.Run) (all []bench.Warning) {
+	told := slices.Clone(run.Header.Warnings)
+	for _, again := range run.Resumptions {
+		for _, w := range again.Warnings {
+			if slices.ContainsFunc(told, func(o bench.Warning) bool { return o.Code == w.Code && o.Text == w.Text }) {
+				continue
+			}
+			told = append(told, w)
+			w.Text = "when the run was resumed: " + w.Text
+			all = append(all, w)
+		}
+	}
+	return all
 }
 
 // seen lists the warnings of a run's ends: of the last, and of those after which it was extended.

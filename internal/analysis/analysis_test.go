@@ -370,6 +370,18 @@ func TestResumed(t *testing.T) {
 	if got := codes(analyze(t, run)); !slices.Equal(got, []string{analysis.CodeResidue}) {
 		t.Errorf("another kernel: warnings %v", got)
 	}
+	run.Resumptions[0].Host = run.Header.Host
+	governor := bench.Warning{Code: "host-governor", Text: "governor powersave"}
+	run.Header.Warnings = []bench.Warning{governor, {Code: "host-load", Text: "load average 1.10 on 2 CPUs"}}
+	run.Resumptions[0].Warnings = []bench.Warning{governor, {Code: "host-load", Text: "load average 7.00 on 2 CPUs"}}
+	var texts []string
+	for _, w := range analyze(t, run).Warnings {
+		texts = append(texts, w.Text)
+	}
+	want := []string{"governor powersave", "load average 1.10 on 2 CPUs", "when the run was resumed: load average 7.00 on 2 CPUs"}
+	if !slices.Equal(texts, want) {
+		t.Errorf("another load: warnings %q, want %q", texts, want)
+	}
 }
 
 // TestWarmupsThatWereNotBegun checks that only what was begun counts as warm-up: else

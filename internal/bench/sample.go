@@ -180,10 +180,11 @@ const MaxJoint = 64
 
 // A Resumption records that a run was resumed.
 type Resumption struct {
-	Time time.Time `json:"time"`
-	Tool string    `json:"tool"`
-	Seq  int       `json:"seq"` // the first trial after the resumption
-	Host HostFacts `json:"host"`
+	Time     time.Time `json:"time"`
+	Tool     string    `json:"tool"`
+	Seq      int       `json:"seq"` // the first trial after the resumption
+	Host     HostFacts `json:"host"`
+	Warnings []Warning `json:"warnings,omitempty"` // what doctor found when it was resumed
 	// Extension is there where the run was finished before.
 	Extension *Extension `json:"extension,omitempty"`
 }

@@ -162,7 +162,7 @@ type CellResult struct {
 	Cell   int // index in Plan.Cells
 	Name   string
 	N      int // successful trials with this metric
-	Failed int // trials that did not succeed
+	Failed int // trials that failed, timed out or were skipped
 	// Unsupported says that the engine cannot do what the cell asks for.
 	Unsupported bool
 	// Value is the median of the trials' values; NaN without values.

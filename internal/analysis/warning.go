@@ -196,14 +196,10 @@ func (w *warner) incomplete() {
 
 func (w *warner) failed() {
 	var cells []int
+	n := w.Trials.Failed + w.Trials.TimedOut + w.Trials.Skipped
 	for _, f := range w.Failures {
-		if f.Outcome != bench.Unsupported && f.Part == "" {
+		if f.Outcome.Failure() && f.Part == "" {
 			cells = append(cells, f.Cell)
-		}
-	}
-	n := w.Trials.Failed + w.Trials.TimedOut + w.Trials.Canceled + w.Trials.Skipped
-	for _, f := range w.Failures {
-		if f.Outcome != bench.Unsupported && f.Part == "" {
 			n += f.Warmup
 		}
 	}

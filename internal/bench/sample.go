@@ -23,6 +23,10 @@ const (
 	Unsupported Outcome = "unsupported"
 )
 
+// Failure reports whether a trial that ended so counts as failed. One that the user ended early does not, and
+// neither does one that its engine does not support.
+func (o Outcome) Failure() bool { return o != OK && o != Canceled && o != Unsupported }
+
 // A Sample is everything that one trial produced. There is exactly one for each
 // trial that began, even if it failed: a missing Sample is a bug, a failed one is
 // data. A Sample is never averaged, trimmed or re-ordered.

@@ -312,6 +312,7 @@ type View struct {
 	DetailTables []Table    // the same in full, a table each: what a terminal shows if it is asked to
 	Reasons      []Line
 	Failures     []Line
+	Canceled     []Line // trials that the user ended early
 	DataPaths    []Line
 	Levels       []Line
 	Applied      []Line  // what the engines applied

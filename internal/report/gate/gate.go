@@ -82,7 +82,7 @@ func Judge(d *report.Document, strict bool, id string) *Judgement {
 	j := &Judgement{
 		Gate: Version, Outcome: Passed, Strict: strict, Run: run.ID, Experiment: run.Experiment, Host: run.Host.Hostname,
 		Seed: run.Seed, Blocks: run.Blocks, Checks: []Check{}, id: id,
-		Failed:  run.Trials.Failed + run.Trials.TimedOut + run.Trials.Canceled + run.Trials.Skipped,
+		Failed:  run.Trials.Failed + run.Trials.TimedOut + run.Trials.Skipped,
 		running: run.Stopped == report.StillRunning,
 	}
 	for i := range d.Metrics {

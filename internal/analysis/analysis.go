@@ -322,7 +322,7 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 	r.Reasons = t.reasons(work)
 	notes := slices.Concat(opt.Notes, bench.Notes())
 	r.Warnings = slices.Concat(run.Header.Warnings, resumed(run), seen(run), warnings(t, r, work, notes))
-	r.Trust = trust(r, work)
+	r.Trust = trust(t, r, work)
 	return r, nil
 }
 

@@ -385,6 +385,24 @@ func failures() *bench.Run {
 	return run
 }
 
+// TestTrustIsPlain checks that the name of a cell that failed cannot reach a terminal as it is.
+func TestTrustIsPlain(t *testing.T) {
+	run := analysistest.Run(analysistest.Shape{Seed: 2, Blocks: 12, Cells: engines()})
+	run.Header.Plan.Cells[1].Name = "\x1b[31mred"
+	for i := range run.Samples {
+		if s := &run.Samples[i]; s.Trial.Cell == 1 && s.Trial.Block < 2 {
+			fail(s, bench.Failed, "start", "no")
+		}
+	}
+	result, err := analysis.Analyze(run, analysis.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := report.New(result, nil).Screen.Trust; !strings.Contains(got, "2 trials of ") || strings.Contains(got, "\x1b") {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestCanceledIsNotFailed checks that a trial that its user ended is no failure of what it measured: 'tare list'
 // does not count it as one either.
 func TestCanceledIsNotFailed(t *testing.T) {

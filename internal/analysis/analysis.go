@@ -62,6 +62,7 @@ type Result struct {
 	BlockNumbers []int
 	Trials       Trials        // by outcome
 	Wall         time.Duration // from the first to the last trial, without the time between interruption and resumption
+	BlockTime    time.Duration // how long a block took, with what lies between its trials; 0 without trials
 
 	Metrics   []MetricResult // the primary ones, then the details, each in the run's order
 	Reasons   []Reason       // by cell, the clearest first
@@ -304,6 +305,7 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 		Blocks:      t.completeBlocks(),
 		Trials:      t.trials,
 		Wall:        wall(run),
+		BlockTime:   blockTime(run),
 		Failures:    t.failures(),
 		DataPaths:   dataPaths(run, applied),
 		Applied:     applied,
@@ -354,6 +356,15 @@ func seen(run *bench.Run) (all []bench.Warning) {
 		all = append(all, run.End.Warnings...)
 	}
 	return all
+}
+
+// blockTime is how long a block took. Warm-up blocks and those that were not completed took their time, too.
+func blockTime(run *bench.Run) time.Duration {
+	begun := make(map[int]bool)
+	for i := range run.Samples {
+		begun[run.Samples[i].Trial.Block] = true
+	}
+	return wall(run) / time.Duration(max(1, len(begun)))
 }
 
 // wall sums the time from the first to the last trial between resumptions.

@@ -366,6 +366,9 @@ func TestResumed(t *testing.T) {
 	if r.Wall > whole.Wall || r.Wall < whole.Wall*9/10 {
 		t.Errorf("wall %v, want about %v", r.Wall, whole.Wall)
 	}
+	if begun := time.Duration(len(run.Samples) / len(run.Header.Plan.Cells)); r.BlockTime != r.Wall/begun || r.BlockTime == 0 {
+		t.Errorf("%v of %v for a block, of which %d were begun", r.BlockTime, r.Wall, begun)
+	}
 	run.Resumptions[0].Host.Kernel = "7.0.1"
 	if got := codes(analyze(t, run)); !slices.Equal(got, []string{analysis.CodeResidue}) {
 		t.Errorf("another kernel: warnings %v", got)

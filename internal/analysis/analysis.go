@@ -190,7 +190,10 @@ type Comparison struct {
 	Level       float64 // confidence level of the interval, at least 0.95; 0 without one
 	P           float64 // two-sided; NaN without pairs
 	Adjusted    float64 // P after Holm's adjustment in its family
-	Verdict     Verdict
+	// Alpha is what Adjusted is compared with: the test rejects below it. It is what the tests of the last
+	// look may spend, 0.05 of reasons and of runs.
+	Alpha   float64
+	Verdict Verdict
 	// Blocks estimates how many blocks in total would settle an unclear comparison;
 	// 0 if the verdict is not unclear, or if it is unknown.
 	Blocks int
@@ -293,7 +296,7 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 		return nil, fmt.Errorf("run %s: %w", run.Header.ID, err)
 	}
 	work := t.measure(opt)
-	adjust(work)
+	adjust(work, t.look)
 	applied := firstApplied(run)
 	r := &Result{
 		Header:      &t.run.Header,

@@ -167,7 +167,7 @@ func newEffect(c *analysis.Comparison, smallest float64) *Effect {
 	}
 	e := &Effect{
 		Scale: c.Scale, Pairs: c.Pairs, Estimate: number(c.Estimate), Low: number(c.Low), High: number(c.High),
-		Level: c.Level, P: number(c.P), Adjusted: number(c.Adjusted), Verdict: string(c.Verdict),
+		Level: c.Level, P: number(c.P), Adjusted: number(c.Adjusted), Alpha: c.Alpha, Verdict: string(c.Verdict),
 		Blocks: c.Blocks, Extended: c.Extended, Smallest: smallest, Changes: c.Changes,
 	}
 	if c.Detectable > 0 {

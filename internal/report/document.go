@@ -190,8 +190,10 @@ type Effect struct {
 	Level    float64     `json:"level"`    // of the interval, at least 0.95; 0 without one
 	P        *float64    `json:"p"`        // two-sided; null without values
 	Adjusted *float64    `json:"adjusted"` // P after Holm's adjustment
-	Verdict  string      `json:"verdict"`  // an analysis.Verdict
-	Blocks   int         `json:"blocks"`   // estimated to settle what is unclear; 0 = not known
+	// Alpha is what Adjusted is compared with: a difference is claimed only where Adjusted is below it.
+	Alpha   float64 `json:"alpha"`
+	Verdict string  `json:"verdict"` // an analysis.Verdict
+	Blocks  int     `json:"blocks"`  // estimated to settle what is unclear; 0 = not known
 	// Extended is the same if this run is extended, whose next look has a lower level.
 	Extended int `json:"blocks_extended,omitempty"`
 	// Smallest is the smallest difference that matters: a ratio, 0.01 = ±1 %, or

@@ -199,6 +199,8 @@ type Effect struct {
 	// Smallest is the smallest difference that matters: a ratio, 0.01 = ±1 %, or
 	// for differences in the unit; 0 where the verdict does not depend on it.
 	Smallest float64 `json:"smallest"`
+	// Noisy says that Smallest is the noise, and that the noise is above 10 %: nothing is called the same.
+	Noisy bool `json:"noisy,omitempty"`
 	// Shift is a ratio's effect in the metric's unit, from the differences within the
 	// blocks; not there for differences, over all conditions, and without pairs.
 	Shift *Shift `json:"shift,omitempty"`

@@ -366,7 +366,8 @@ func TestResumed(t *testing.T) {
 	if r.Wall > whole.Wall || r.Wall < whole.Wall*9/10 {
 		t.Errorf("wall %v, want about %v", r.Wall, whole.Wall)
 	}
-	if begun := time.Duration(len(run.Samples) / len(run.Header.Plan.Cells)); r.BlockTime != r.Wall/begun || r.BlockTime == 0 {
+	begun := time.Duration(len(run.Samples) / len(run.Header.Plan.Cells))
+	if r.BlockTime != r.Wall/begun || r.BlockTime == 0 {
 		t.Errorf("%v of %v for a block, of which %d were begun", r.BlockTime, r.Wall, begun)
 	}
 	run.Resumptions[0].Host.Kernel = "7.0.1"
@@ -381,7 +382,9 @@ func TestResumed(t *testing.T) {
 	for _, w := range analyze(t, run).Warnings {
 		texts = append(texts, w.Text)
 	}
-	want := []string{"governor powersave", "load average 1.10 on 2 CPUs", "when the run was resumed: load average 7.00 on 2 CPUs"}
+	want := []string{
+		"governor powersave", "load average 1.10 on 2 CPUs", "when the run was resumed: load average 7.00 on 2 CPUs",
+	}
 	if !slices.Equal(texts, want) {
 		t.Errorf("another load: warnings %q, want %q", texts, want)
 	}

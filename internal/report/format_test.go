@@ -148,7 +148,8 @@ func TestClaimsNeedTheirLevel(t *testing.T) {
 					levels[e.Alpha] = true
 					claims := slices.Contains([]string{"worse", "better", "different"}, e.Verdict)
 					if e.Alpha <= 0 || e.Alpha > 0.05 || claims && *e.Adjusted >= e.Alpha {
-						t.Errorf("%s: %s of %s: p %v, compared with %v: %s", s.name, m.Name, r.Cell, *e.Adjusted, e.Alpha, e.Verdict)
+						t.Errorf("%s: %s of %s: p %v, compared with %v: %s",
+							s.name, m.Name, r.Cell, *e.Adjusted, e.Alpha, e.Verdict)
 					}
 				}
 			}

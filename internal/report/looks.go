@@ -7,5 +7,6 @@ func lookParts(r *Run) [][]string {
 	if r.Looks < 2 {
 		return nil
 	}
-	return [][]string{{fmt.Sprintf("looked at %d times: each look raises the number of blocks that a verdict needs", r.Looks)}}
+	const text = "looked at %d times: each look raises the number of blocks that a verdict needs"
+	return [][]string{{fmt.Sprintf(text, r.Looks)}}
 }

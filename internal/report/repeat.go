@@ -161,7 +161,8 @@ func limitFlags(p *bench.Plan) []string {
 	}
 	percent := func(v float64) string { return strconv.FormatFloat(100*v, 'g', 6, 64) + "%" }
 	flags := []string{
-		fmt.Sprintf("--blocks %d..%d", p.MinBlocks, p.MaxBlocks), "--budget " + or(wholeSeconds(p.Budget).String(), p.Budget > 0),
+		fmt.Sprintf("--blocks %d..%d", p.MinBlocks, p.MaxBlocks),
+		"--budget " + or(wholeSeconds(p.Budget).String(), p.Budget > 0),
 		"--precision " + or(percent(p.Precision), p.Precision > 0),
 	}
 	if p.Smallest > 0 {

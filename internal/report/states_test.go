@@ -398,7 +398,8 @@ func TestTrustIsPlain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := report.New(result, nil).Screen.Trust; !strings.Contains(got, "2 trials of ") || strings.Contains(got, "\x1b") {
+	got := report.New(result, nil).Screen.Trust
+	if !strings.Contains(got, "2 trials of ") || strings.Contains(got, "\x1b") {
 		t.Errorf("%q", got)
 	}
 }

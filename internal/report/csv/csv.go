@@ -52,7 +52,8 @@ func header() []string {
 	return []string{
 		"metric", "unit", "better", "role", "condition", "cell", "group", "baseline", "n", "failed", "median",
 		"median_low", "median_high",
-		"scale", "pairs", "estimate", "low", "high", "level", "p", "adjusted", "alpha", "smallest", "verdict", "blocks", "unreliable",
+		"scale", "pairs", "estimate", "low", "high", "level", "p", "adjusted", "alpha", "smallest", "verdict", "blocks",
+		"unreliable",
 	}
 }
 

@@ -19,7 +19,8 @@ func TestZone(t *testing.T) {
 		other := report.Row{Cell: "b", N: 9, Values: report.Numbers{1, 2}, Effect: &report.Effect{
 			Scale: bench.Ratio, Low: &low, Estimate: &estimate, High: &high, Smallest: 0.3, Noisy: noisy,
 		}}
-		p, ok := changesPanel(&report.Metric{Title: "time", Unit: "s"}, &report.Condition{Baseline: "a"}, []*report.Row{&base, &other})
+		m, c := report.Metric{Title: "time", Unit: "s"}, report.Condition{Baseline: "a"}
+		p, ok := changesPanel(&m, &c, []*report.Row{&base, &other})
 		if shaded := strings.Contains(p.body, string(zone)); !ok || shaded == noisy {
 			t.Errorf("noisy %v: shaded %v", noisy, shaded)
 		}

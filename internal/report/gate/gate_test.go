@@ -206,7 +206,9 @@ func TestForges(t *testing.T) {
 		write func(*bytes.Buffer) error
 		want  []string
 	}{
-		"text": {func(b *bytes.Buffer) error { return Write(b, j, 80) }, []string{"WORSE", "margin 5 %", "would have found", "failed: 2 of 2"}},
+		"text": {func(b *bytes.Buffer) error { return Write(b, j, 80) }, []string{
+			"WORSE", "margin 5 %", "would have found", "failed: 2 of 2",
+		}},
 		"markdown": {func(b *bytes.Buffer) error { return WriteMarkdown(b, j) }, []string{
 			"<!-- tare gate lifecycle -->\n", "| WORSE | time to first instruction, new against base |",
 		}},

@@ -483,12 +483,12 @@ func TestMetricsAndParams(t *testing.T) {
 
 // What a part advises when it fails names options as the survey calls them. What it quotes stays as it is.
 func TestAdviceNamesOptions(t *testing.T) {
-	why := errors.New(`it says "no option time": set option time, or --param size=2; option of another is with option other`)
+	why := errors.New(`it says "no option time": set option time, or --param size=2, or see option other`)
 	_, m, err := trial(t, part{name: "a", run: why}, part{name: "b"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `it says "no option time": set option a.time, or --param a.size=2; option of another is with option other`
+	const want = `it says "no option time": set option a.time, or --param a.size=2, or see option other`
 	if got := m.parts[0].Reason; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -62,6 +62,7 @@ type Result struct {
 	BlockNumbers []int
 	Trials       Trials        // by outcome
 	Wall         time.Duration // from the first to the last trial, without the time between interruption and resumption
+	BlockTime    time.Duration // how long a block took, with what lies between its trials; 0 without trials
 
 	Metrics   []MetricResult // the primary ones, then the details, each in the run's order
 	Reasons   []Reason       // by cell, the clearest first
@@ -162,7 +163,7 @@ type CellResult struct {
 	Cell   int // index in Plan.Cells
 	Name   string
 	N      int // successful trials with this metric
-	Failed int // trials that did not succeed
+	Failed int // trials that failed, timed out or were skipped
 	// Unsupported says that the engine cannot do what the cell asks for.
 	Unsupported bool
 	// Value is the median of the trials' values; NaN without values.
@@ -189,7 +190,10 @@ type Comparison struct {
 	Level       float64 // confidence level of the interval, at least 0.95; 0 without one
 	P           float64 // two-sided; NaN without pairs
 	Adjusted    float64 // P after Holm's adjustment in its family
-	Verdict     Verdict
+	// Alpha is what Adjusted is compared with: the test rejects below it. It is what the tests of the last
+	// look may spend, 0.05 of reasons and of runs.
+	Alpha   float64
+	Verdict Verdict
 	// Blocks estimates how many blocks in total would settle an unclear comparison;
 	// 0 if the verdict is not unclear, or if it is unknown.
 	Blocks int
@@ -292,7 +296,7 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 		return nil, fmt.Errorf("run %s: %w", run.Header.ID, err)
 	}
 	work := t.measure(opt)
-	adjust(work)
+	adjust(work, t.look)
 	applied := firstApplied(run)
 	r := &Result{
 		Header:      &t.run.Header,
@@ -304,6 +308,7 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 		Blocks:      t.completeBlocks(),
 		Trials:      t.trials,
 		Wall:        wall(run),
+		BlockTime:   blockTime(run),
 		Failures:    t.failures(),
 		DataPaths:   dataPaths(run, applied),
 		Applied:     applied,
@@ -321,9 +326,26 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 	}
 	r.Reasons = t.reasons(work)
 	notes := slices.Concat(opt.Notes, bench.Notes())
-	r.Warnings = slices.Concat(run.Header.Warnings, seen(run), warnings(t, r, work, notes))
-	r.Trust = trust(r, work)
+	r.Warnings = slices.Concat(run.Header.Warnings, resumed(run), seen(run), warnings(t, r, work, notes))
+	r.Trust = trust(t, r, work)
 	return r, nil
+}
+
+// resumed lists the warnings of a run's resumptions, without what was told when the run began: its later trials
+// were measured under other conditions than the first ones.
+func resumed(run *bench.Run) (all []bench.Warning) {
+	told := slices.Clone(run.Header.Warnings)
+	for _, again := range run.Resumptions {
+		for _, w := range again.Warnings {
+			if slices.ContainsFunc(told, func(o bench.Warning) bool { return o.Code == w.Code && o.Text == w.Text }) {
+				continue
+			}
+			told = append(told, w)
+			w.Text = "when the run was resumed: " + w.Text
+			all = append(all, w)
+		}
+	}
+	return all
 }
 
 // seen lists the warnings of a run's ends: of the last, and of those after which it was extended.
@@ -337,6 +359,15 @@ func seen(run *bench.Run) (all []bench.Warning) {
 		all = append(all, run.End.Warnings...)
 	}
 	return all
+}
+
+// blockTime is how long a block took. Warm-up blocks and those that were not completed took their time, too.
+func blockTime(run *bench.Run) time.Duration {
+	begun := make(map[int]bool)
+	for i := range run.Samples {
+		begun[run.Samples[i].Trial.Block] = true
+	}
+	return wall(run) / time.Duration(max(1, len(begun)))
 }
 
 // wall sums the time from the first to the last trial between resumptions.

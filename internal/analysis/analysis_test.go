@@ -366,9 +366,27 @@ func TestResumed(t *testing.T) {
 	if r.Wall > whole.Wall || r.Wall < whole.Wall*9/10 {
 		t.Errorf("wall %v, want about %v", r.Wall, whole.Wall)
 	}
+	begun := time.Duration(len(run.Samples) / len(run.Header.Plan.Cells))
+	if r.BlockTime != r.Wall/begun || r.BlockTime == 0 {
+		t.Errorf("%v of %v for a block, of which %d were begun", r.BlockTime, r.Wall, begun)
+	}
 	run.Resumptions[0].Host.Kernel = "7.0.1"
 	if got := codes(analyze(t, run)); !slices.Equal(got, []string{analysis.CodeResidue}) {
 		t.Errorf("another kernel: warnings %v", got)
+	}
+	run.Resumptions[0].Host = run.Header.Host
+	governor := bench.Warning{Code: "host-governor", Text: "governor powersave"}
+	run.Header.Warnings = []bench.Warning{governor, {Code: "host-load", Text: "load average 1.10 on 2 CPUs"}}
+	run.Resumptions[0].Warnings = []bench.Warning{governor, {Code: "host-load", Text: "load average 7.00 on 2 CPUs"}}
+	var texts []string
+	for _, w := range analyze(t, run).Warnings {
+		texts = append(texts, w.Text)
+	}
+	want := []string{
+		"governor powersave", "load average 1.10 on 2 CPUs", "when the run was resumed: load average 7.00 on 2 CPUs",
+	}
+	if !slices.Equal(texts, want) {
+		t.Errorf("another load: warnings %q, want %q", texts, want)
 	}
 }
 

@@ -81,7 +81,7 @@ func adjustFamily(family []*counterCandidate) {
 	}
 	for i, adjusted := range stat.Holm(p) {
 		c := family[i]
-		c.cmp.Adjusted, c.cmp.Verdict = adjusted, Different
+		c.cmp.Adjusted, c.cmp.Alpha, c.cmp.Verdict = adjusted, alpha, Different
 		c.reason.Comparison = *c.cmp
 	}
 }

@@ -381,7 +381,7 @@ func (c *contrastBuilder) adjustAndDecide() {
 		c.eachComparison(role, func(_ *ContrastMetric, _ *ContrastRow, _, v *Values) {
 			family = append(family, v.Comparison)
 		})
-		holm(family)
+		holm(family, alpha)
 		c.eachComparison(role, func(m *ContrastMetric, r *ContrastRow, _, v *Values) {
 			v.Comparison.Verdict = TooFewRuns
 			if v.Comparison.HasInterval {

@@ -36,6 +36,9 @@ func TestLooks(t *testing.T) {
 		if c.Verdict != tt.verdict || r.Looks != len(tt.sizes) || r.LookLevel != bench.LookLevel(len(tt.sizes)) {
 			t.Errorf("%v blocks: %s at look %d of %v, want %s", tt.sizes, c.Verdict, r.Looks, r.LookLevel, tt.verdict)
 		}
+		if c.Alpha != r.LookLevel || (c.Adjusted < c.Alpha) != (tt.verdict == analysis.Worse) {
+			t.Errorf("%v blocks: adjusted p %v, compared with %v: %s", tt.sizes, c.Adjusted, c.Alpha, c.Verdict)
+		}
 		n := tt.sizes[len(tt.sizes)-1]
 		_, need, _ := analysis.Decisive(r.Header.Plan, r.Header.Metrics, r.Looks)
 		if enough := tt.verdict == analysis.Worse; (n >= need) != enough {

@@ -300,7 +300,7 @@ func (m *measure) reference(c *compared) float64 {
 
 // adjust applies Holm's method to four families: the comparisons of the
 // primary metrics and of the details, and the controls of both.
-func adjust(work []*measure) {
+func adjust(work []*measure, at look) {
 	for _, role := range []bench.Role{bench.Primary, bench.Detail} {
 		var cells, controls []*Comparison
 		for _, m := range work {
@@ -316,8 +316,8 @@ func adjust(work []*measure) {
 				}
 			}
 		}
-		holm(cells)
-		holm(controls)
+		holm(cells, at.alpha())
+		holm(controls, at.alpha())
 		for _, m := range work {
 			if m.result.Metric.Role == role {
 				m.family = tests(cells)
@@ -337,14 +337,14 @@ func tests(family []*Comparison) int {
 	return n
 }
 
-// holm adjusts one family.
-func holm(family []*Comparison) {
+// holm adjusts one family, which is tested at the level alpha.
+func holm(family []*Comparison, alpha float64) {
 	p := make([]float64, len(family))
 	for i, c := range family {
 		p[i] = c.P
 	}
 	for i, adjusted := range stat.Holm(p) {
-		family[i].Adjusted = adjusted
+		family[i].Adjusted, family[i].Alpha = adjusted, alpha
 	}
 }
 

@@ -39,7 +39,7 @@ func (w *warner) notes() {
 	}
 	cells = mergeParts(cells)
 	for _, m := range slices.SortedFunc(maps.Keys(cells), mark.compare) {
-		text, hint, metric := w.text(m, w.names(w.withoutControls(cells[m])))
+		text, hint, metric := w.text(m, w.withoutControls(cells[m]))
 		w.add(m.code, text, hint, metric, cells[m]...)
 	}
 	w.mixedChoices(cells)
@@ -83,9 +83,10 @@ func (m mark) compare(o mark) int {
 }
 
 // text returns the text and the advice of a mark for some cells, and its metric.
-func (w *warner) text(m mark, cells string) (text, hint, metric string) {
+func (w *warner) text(m mark, of []int) (text, hint, metric string) {
+	cells := w.names(of)
 	if m.part != "" {
-		text, hint = m.partWords(cells)
+		text, hint = m.partWords(cells, w.partFailures(m.part, of))
 		return text, hint, ""
 	}
 	i := slices.IndexFunc(w.known, func(n bench.Note) bool { return n.Code == m.code })

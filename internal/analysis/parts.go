@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // partMarks returns the marks of a survey's parts in one trial. All parts that ran
@@ -60,8 +61,29 @@ func mergeParts(cells map[mark][]int) map[mark][]int {
 	return out
 }
 
-// partWords returns the text and the advice of a mark about parts of a survey.
-func (m mark) partWords(cells string) (text, hint string) {
+// partFailures says in how many trials of some cells parts failed, of those that succeeded otherwise. Of parts
+// that failed together, as one container's do, it counts the one that failed most often.
+func (w *warner) partFailures(parts string, cells []int) string {
+	most, successes := 0, w.successes()
+	for part := range strings.SplitSeq(parts, ", ") {
+		n := 0
+		for _, f := range w.Failures {
+			if f.Part == part && slices.Contains(cells, f.Cell) {
+				n += f.Count - f.Warmup
+			}
+		}
+		most = max(most, n)
+	}
+	of := 0
+	for _, c := range cells {
+		of += successes[c]
+	}
+	return fmt.Sprintf("%d of %s", most, unit.FormatCount(of, "trial"))
+}
+
+// partWords returns the text and the advice of a mark about parts of a survey; trials says in how many of them a
+// part failed.
+func (m mark) partWords(cells, trials string) (text, hint string) {
 	several := strings.Contains(m.part, ", ")
 	reason := bench.BriefReason(m.reason)
 	switch m.code {
@@ -78,9 +100,9 @@ func (m mark) partWords(cells string) (text, hint string) {
 				"and have no value in those trials: %s %s", cells, m.part, reason),
 			"a part's values depend on what else its container does: fix the failure"
 	default:
-		what := fmt.Sprintf("part %s of %s failed and has no value in those trials", m.part, cells)
+		what := fmt.Sprintf("part %s failed in %s of %s and has no value there", m.part, trials, cells)
 		if several {
-			what = fmt.Sprintf("parts %s of %s failed and have no value in those trials", m.part, cells)
+			what = fmt.Sprintf("parts %s failed in %s of %s and have no value there", m.part, trials, cells)
 		}
 		return fmt.Sprintf("%s; the other parts were measured: %s", what, reason),
 			fmt.Sprintf("fix the cause; 'tare run %s' by itself shows more", cmp.Or(m.workload, m.part))

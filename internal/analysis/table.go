@@ -174,7 +174,7 @@ func (t *table) count(i int) {
 		return
 	case s.Trial.Warmup(): // it never began
 		return
-	case s.Outcome != bench.OK && s.Outcome != bench.Unsupported:
+	case s.Outcome.Failure():
 		t.failed[s.Trial.Cell]++
 	}
 	switch s.Outcome {

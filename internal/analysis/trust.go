@@ -3,8 +3,10 @@ package analysis
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // A TrustLevel says how far a run's findings can be trusted as a whole.
@@ -122,8 +124,30 @@ func (t *Trust) lower(all []doubt, warnings []bench.Warning, excuse func(code st
 	}
 }
 
+// trialsThat counts trials for which something is true, and says of which cells they are.
+func (t *table) trialsThat(is func(s *bench.Sample) bool) string {
+	n, counts := 0, make([]int, len(t.cells))
+	for i := range t.run.Samples {
+		if s := &t.run.Samples[i]; is(s) {
+			n++
+			counts[s.Trial.Cell]++
+		}
+	}
+	var names []string
+	for c := range counts {
+		if counts[c] > 0 {
+			names = append(names, CellName(&t.cells[c]))
+		}
+	}
+	const most = 3 // names
+	if len(names) > most {
+		names = []string{unit.FormatCount(len(names), "cell")}
+	}
+	return unit.FormatCount(n, "trial") + " of " + strings.Join(names, ", ")
+}
+
 // trust judges a run by its warnings.
-func trust(r *Result, work []*measure) Trust {
+func trust(all *table, r *Result, work []*measure) Trust {
 	t, compared := Trust{Level: High}, false
 	for _, m := range work {
 		if m.result.Metric.Role != bench.Primary {
@@ -146,7 +170,14 @@ func trust(r *Result, work []*measure) Trust {
 		t.Level = NoClaim
 	}
 	t.lower(doubts(), r.Warnings, func(code string) string {
-		if t.Needed == 0 || t.Pairs < t.Needed {
+		switch {
+		case code == CodeFailed:
+			return all.trialsThat(func(s *bench.Sample) bool { return s.Outcome.Failure() }) + " did not succeed"
+		case code == CodePartFailed:
+			return "parts of " + all.trialsThat(func(s *bench.Sample) bool {
+				return !s.Trial.Warmup() && s.PartFailed()
+			}) + " failed"
+		case t.Needed == 0 || t.Pairs < t.Needed:
 			return ""
 		}
 		return partly(code)

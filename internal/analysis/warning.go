@@ -134,7 +134,7 @@ func (w *warner) moreBlocks(blocks int, what string) string {
 		return fmt.Sprintf("at this noise level it takes about %s blocks%s: reduce the noise first (tare doctor)",
 			unit.Format(float64(roundUp(blocks)), unit.Count), what)
 	case w.End.Reason == bench.StopBudget && blocks > 0:
-		return fmt.Sprintf("the time limit was reached:%s try %s", what, w.budget(blocks))
+		return fmt.Sprintf("the time limit was reached:%s run it again with %s", what, w.budget(blocks))
 	case w.End.Reason == bench.StopBudget:
 		return "the time limit was reached: raise --budget"
 	case blocks > 0:
@@ -156,14 +156,9 @@ func roundUp(n int) int {
 	return (n + step - 1) / step * step
 }
 
-// budget turns a number of blocks into the option that allows for them.
+// budget turns a number of blocks into the option that allows a new run to have them.
 func (w *warner) budget(blocks int) string {
-	total := make(map[int]bool)
-	for i := range w.table.run.Samples {
-		total[w.table.run.Samples[i].Trial.Block] = true
-	}
-	warm := max(0, len(total)-w.Blocks)
-	return "--budget " + BudgetFor(blocks+warm, w.Wall/time.Duration(max(1, len(total))))
+	return "--budget " + BudgetFor(blocks+w.Header.Plan.Warmup, w.BlockTime)
 }
 
 // BudgetFor returns the budget for a number of blocks of a known length, with warm-up,
@@ -174,7 +169,7 @@ func BudgetFor(blocks int, block time.Duration) string {
 	if need > 5*time.Minute {
 		step = time.Minute
 	}
-	need = (need + step - 1) / step * step
+	need = max(need+step-1, step) / step * step
 	return strings.ReplaceAll(unit.FormatDuration(need), " ", "")
 }
 
@@ -196,14 +191,10 @@ func (w *warner) incomplete() {
 
 func (w *warner) failed() {
 	var cells []int
+	n := w.Trials.Failed + w.Trials.TimedOut + w.Trials.Skipped
 	for _, f := range w.Failures {
-		if f.Outcome != bench.Unsupported && f.Part == "" {
+		if f.Outcome.Failure() && f.Part == "" {
 			cells = append(cells, f.Cell)
-		}
-	}
-	n := w.Trials.Failed + w.Trials.TimedOut + w.Trials.Canceled + w.Trials.Skipped
-	for _, f := range w.Failures {
-		if f.Outcome != bench.Unsupported && f.Part == "" {
 			n += f.Warmup
 		}
 	}

@@ -43,6 +43,45 @@ func clean(blocks int) *bench.Run {
 	return run
 }
 
+// TestFailuresAreCounted checks that whoever reads that something failed learns how often, and of what.
+func TestFailuresAreCounted(t *testing.T) {
+	part := func(name string) bench.PartOutcome {
+		return bench.PartOutcome{Part: name, Outcome: bench.Failed, Reason: "no space left"}
+	}
+	run := clean(40)
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		switch {
+		case s.Trial.Cell == 1 && s.Trial.Block < 3:
+			s.Parts = []bench.PartOutcome{part("disk")}
+		case s.Trial.Cell == 2 && s.Trial.Block < 2:
+			s.Parts = []bench.PartOutcome{part("cpu"), part("memory")}
+		}
+	}
+	r := analyze(t, run)
+	const others = "; the other parts were measured: no space left"
+	want := []string{
+		"parts cpu, memory failed in 2 of 40 trials of c and have no value there" + others,
+		"part disk failed in 3 of 40 trials of b and has no value there" + others,
+	}
+	var got []string
+	for _, w := range r.Warnings {
+		got = append(got, w.Text)
+	}
+	if diff := cmp.Diff(want, got); diff != "" || r.Trust.Why != "parts of 5 trials of b, c failed" {
+		t.Errorf("trust %q; (-want +got):\n%s", r.Trust.Why, diff)
+	}
+	run = clean(40)
+	for i := range run.Samples {
+		if s := &run.Samples[i]; s.Trial.Cell == 1 && s.Trial.Block < 4 {
+			s.Outcome, s.Values = bench.TimedOut, nil
+		}
+	}
+	if r := analyze(t, run); r.Trust.Why != "4 trials of b did not succeed" {
+		t.Errorf("trust %q", r.Trust.Why)
+	}
+}
+
 // TestWarnings spoils a clean run in one way at a time.
 func TestWarnings(t *testing.T) {
 	every := func(run *bench.Run, do func(i int, s *bench.Sample)) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -181,9 +182,22 @@ func TestResume(t *testing.T) {
 	if r, err = store.Open(t.Context(), id); err != nil || r.End == nil || len(r.Samples) != 2*len(p.Plan.Cells) {
 		t.Errorf("%d trials, ended with %v; %v", len(r.Samples), r.End, err)
 	}
+	if began, resumed := lasting(r.Header.Warnings), lasting(r.Resumptions[0].Warnings); !slices.Equal(began, resumed) {
+		t.Errorf("what disturbs here all the time: %q when it began, %q when it was resumed", began, resumed)
+	}
 	if _, err := app.Incomplete(t.Context(), store, id); !errors.As(err, &why) || why.Kind != app.Finished {
 		t.Errorf("to go on with a finished run: %v", err)
 	}
+}
+
+// lasting are the texts of warnings about the machine that are no number of the moment, such as its load.
+func lasting(all []bench.Warning) (texts []string) {
+	for _, w := range all {
+		if strings.HasPrefix(w.Code, "host-") && !strings.ContainsAny(w.Text, "0123456789") {
+			texts = append(texts, w.Text)
+		}
+	}
+	return texts
 }
 
 // switched is another observer at another time.

@@ -44,12 +44,11 @@ func interruption(err error) error {
 	return fmt.Errorf("%w: %w", run.ErrInterrupted, err)
 }
 
-// FailedTrials counts the trials of a run that did not succeed, without those that their
-// engine does not support.
+// FailedTrials counts the trials of a run that failed.
 func FailedTrials(r *bench.Run) int {
 	n := 0
 	for _, s := range r.Samples {
-		if s.Outcome != bench.OK && s.Outcome != bench.Unsupported {
+		if s.Outcome.Failure() {
 			n++
 		}
 	}

@@ -111,8 +111,8 @@ func TooFewMore(s Session) *bench.Warning {
 	return &bench.Warning{
 		Code: analysis.CodeFewBlocks,
 		Text: fmt.Sprintf(
-			"possibly too few blocks for any verdict: %s in all, but at look %d up to %s need up to %d",
-			unit.FormatCount(have, "block"), s.Look, unit.FormatCount(comparisons, "comparison"), need,
+			"possibly too few blocks for any verdict: %s in all, but up to %s of a run that is extended need up to %d",
+			unit.FormatCount(have, "block"), unit.FormatCount(comparisons, "comparison"), need,
 		),
 		Hint: fmt.Sprintf("--blocks %d, or more time", need-done),
 	}

@@ -21,12 +21,12 @@ const (
 // shown to be harmless.
 func Judge(d *report.Document, strict bool, id string) *Judgement { return gate.Judge(d, strict, id) }
 
-// WriteJudgement writes a judgement for people, or as JSON.
-func WriteJudgement(w io.Writer, j *Judgement, asJSON bool) error {
+// WriteJudgement writes a judgement for people, in lines of so many columns, or as JSON.
+func WriteJudgement(w io.Writer, j *Judgement, columns int, asJSON bool) error {
 	if asJSON {
 		return plain.WriteJSON(w, j, "  ")
 	}
-	return gate.Write(w, j)
+	return gate.Write(w, j, columns)
 }
 
 // WriteAnnotations writes what GitHub's Actions show beside a change, and WriteGateMarkdown a comment or a

@@ -104,13 +104,19 @@ func (a *App) header(ctx context.Context, p *Planned, m machine) bench.Header {
 		Schedule: schedule.Blocks(p.Plan),
 		Metrics:  append(p.Workload.Metrics(), m.Metrics()...),
 		Host:     facts,
-		Warnings: host.Checks(ctx, host.Examination{Root: fsRoot, Facts: facts, Dirs: []string{existing(a.state)}}),
+		Warnings: a.hostWarnings(ctx, p, facts),
 	}
 	for _, e := range p.Used() {
 		h.Engines = append(h.Engines, e.Info)
 	}
-	h.Warnings = append(h.Warnings, a.remoteWarnings(ctx, p)...)
 	return h
+}
+
+// hostWarnings are what disturbs measurements on this machine, and on the others of a plan, at the beginning of a
+// sitting.
+func (a *App) hostWarnings(ctx context.Context, p *Planned, facts bench.HostFacts) []bench.Warning {
+	here := host.Checks(ctx, host.Examination{Root: fsRoot, Facts: facts, Dirs: []string{existing(a.state)}})
+	return append(here, a.remoteWarnings(ctx, p)...)
 }
 
 // OmittedEngines says which engines an experiment that takes only a few did not take, and how to

@@ -59,6 +59,7 @@ func (a *App) resumeSession(
 	if err != nil {
 		return Session{}, err
 	}
+	again.Warnings = a.hostWarnings(ctx, session.Planned, again.Host)
 	err = saveInstances(dir.path, session.Planned.usedInstances())
 	if err == nil {
 		session.writer, err = s.Resume(ctx, dir.id, again)

@@ -84,6 +84,16 @@ func knownNames() experiment.Known {
 	return k
 }
 
+// NotesFor lists the notes that samples of a run can have, in the words of the run's workload. Those of all
+// others follow: an earlier version may have marked the samples.
+func NotesFor(workload string) []bench.Note {
+	all := Workloads()
+	if own := workloadNamed(workload); own != nil {
+		all = append([]bench.Workload{own}, all...)
+	}
+	return bench.NotesOf(all...)
+}
+
 func workloadNamed(name string) bench.Workload {
 	for _, w := range Workloads() {
 		if w.Name() == name {

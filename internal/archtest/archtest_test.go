@@ -176,6 +176,7 @@ var allowed = map[string][]string{
 		"internal/report",
 	},
 	"internal/report/text":    {"internal/text/term"},
+	"internal/report/gate":    {"internal/text/term"},
 	"internal/report/gobench": {"golang.org/x/perf"},
 	"internal/report/html":    {"internal/report/figure"},
 	"internal/report/fleet": {

@@ -23,6 +23,10 @@ const (
 	Unsupported Outcome = "unsupported"
 )
 
+// Failure reports whether a trial that ended so counts as failed. One that the user ended early does not, and
+// neither does one that its engine does not support.
+func (o Outcome) Failure() bool { return o != OK && o != Canceled && o != Unsupported }
+
 // A Sample is everything that one trial produced. There is exactly one for each
 // trial that began, even if it failed: a missing Sample is a bug, a failed one is
 // data. A Sample is never averaged, trimmed or re-ordered.
@@ -180,10 +184,11 @@ const MaxJoint = 64
 
 // A Resumption records that a run was resumed.
 type Resumption struct {
-	Time time.Time `json:"time"`
-	Tool string    `json:"tool"`
-	Seq  int       `json:"seq"` // the first trial after the resumption
-	Host HostFacts `json:"host"`
+	Time     time.Time `json:"time"`
+	Tool     string    `json:"tool"`
+	Seq      int       `json:"seq"` // the first trial after the resumption
+	Host     HostFacts `json:"host"`
+	Warnings []Warning `json:"warnings,omitempty"` // what doctor found when it was resumed
 	// Extension is there where the run was finished before.
 	Extension *Extension `json:"extension,omitempty"`
 }

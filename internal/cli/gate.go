@@ -260,7 +260,7 @@ func (a *invocation) judge(ctx context.Context, s bench.Store, r *bench.Run, mar
 		return err
 	}
 	j := app.Judge(d, g.strict, short.Short(ctx, r.Header.ID))
-	errs := []error{app.WriteJudgement(a.stdout, j, a.global.JSON)}
+	errs := []error{app.WriteJudgement(a.stdout, j, a.width(), a.global.JSON)}
 	for _, x := range app.GateFiles() {
 		if file := *g.files[x.Name]; file != "" {
 			errs = append(errs, writeNewFile("--"+x.Name, file, func(w io.Writer) error { return x.Write(w, j) }))

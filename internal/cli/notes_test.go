@@ -2,6 +2,7 @@ package cli
 
 import (
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -160,6 +161,44 @@ func noted(t *testing.T, codes map[int]string) []bench.Warning {
 		t.Fatal(err)
 	}
 	return r.Warnings
+}
+
+// Advice names options as somebody types them for this workload: those of a survey begin with the part.
+func TestAdviceNamesOptions(t *testing.T) {
+	named := regexp.MustCompile(`(?:--param |\(option )([a-z0-9._-]+)`)
+	for _, w := range app.Workloads() {
+		known := map[string]bool{}
+		for _, p := range w.Params() {
+			known[p.Name] = true
+		}
+		for _, n := range app.NotesFor(w.Name()) {
+			own, ok := w.(bench.Noter)
+			if !ok || !slices.ContainsFunc(own.Notes(), func(o bench.Note) bool { return o.Code == n.Code }) {
+				continue
+			}
+			advice := n.Advice
+			if n.MixedChoices != nil {
+				advice += " " + n.MixedChoices.Advice
+			}
+			advice = strings.ReplaceAll(advice, "PART.", "few.")
+			for _, m := range named.FindAllStringSubmatch(advice, -1) {
+				if !known[m[1]] {
+					t.Errorf("workload %s has no option %s: %s", w.Name(), m[1], n.Advice)
+				}
+			}
+		}
+	}
+	for workload, want := range map[string]string{
+		"disk":   "choose a method that is allowed everywhere: --param io=libaio",
+		"survey": "choose a method that is allowed everywhere: --param disk.io=libaio",
+		"image":  "to include queueing delay, use an open loop: --param PART.rate=N (PART is few, many or rate)",
+	} {
+		if !slices.ContainsFunc(app.NotesFor(workload), func(n bench.Note) bool {
+			return n.Advice == want || n.MixedChoices != nil && n.MixedChoices.Advice == want
+		}) {
+			t.Errorf("workload %s does not advise: %s", workload, want)
+		}
+	}
 }
 
 // Every code that a report can have is documented.

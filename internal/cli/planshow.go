@@ -89,6 +89,10 @@ func writePlan(w io.Writer, s plannedRun, p *app.Planned, width int) error {
 		term.WriteWrapped(w, "whole ", strings.TrimSpace("trials, no turns "+inCondition(whole.Condition))+": "+
 			whole.Reason, width)
 	}
+	if plan.Washout > 0 {
+		term.WriteWrapped(w, "waits ", "before each trial until the machine is quiet, for at most "+
+			unit.FormatDuration(plan.Washout)+" (washout)", width)
+	}
 	term.WriteWrapped(w, "stops ", stopRule(plan, p.Workload.Metrics()), width)
 	term.WriteWrapped(w, "takes ", duration(s), width)
 	if s.Warning != nil {

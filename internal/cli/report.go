@@ -107,7 +107,7 @@ func (a *invocation) documentWithin(r *bench.Run, short report.Short, smallest f
 // analysed is a document without timelines.
 func (a *invocation) analysed(r *bench.Run, short report.Short, smallest float64) (*report.Document, error) {
 	result, err := analysis.Analyze(r, analysis.Options{
-		Notes: bench.NotesOf(app.Workloads()...), Running: r.End == nil && a.underWay(&r.Header), Singles: true,
+		Notes: app.NotesFor(r.Header.Plan.Workload), Running: r.End == nil && a.underWay(&r.Header), Singles: true,
 		Smallest: smallest,
 	})
 	if err != nil {

@@ -80,5 +80,9 @@ func answer(m *Metric, base, other *Row) string {
 	if e.needed > 0 {
 		by += fmt.Sprintf(", needs about %s", unit.FormatCount(e.needed, "block"))
 	}
-	return fmt.Sprintf("%s is unclear (margin %s): %s", name, margin(m, e), by)
+	limit := "margin"
+	if e.Noisy {
+		limit = "noise"
+	}
+	return fmt.Sprintf("%s is unclear (%s %s): %s", name, limit, margin(m, e), by)
 }

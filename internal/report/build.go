@@ -58,7 +58,7 @@ func New(r *analysis.Result, short Short) *Document {
 		reason := Reason{
 			Metric: x.Metric.Name, Title: x.Metric.Title, Unit: x.Metric.Unit,
 			Cell: cells[x.Cell].Name, Condition: x.Condition,
-			Baseline: x.Baseline, Value: x.Value, Effect: *newEffect(&x.Comparison, 0),
+			Baseline: x.Baseline, Value: x.Value, Effect: *newEffect(&x.Comparison, 0, false),
 		}
 		for _, e := range x.For {
 			reason.For = append(reason.For, Explained(e))
@@ -93,7 +93,7 @@ func New(r *analysis.Result, short Short) *Document {
 func newTrust(t *analysis.Trust) *Trust {
 	return &Trust{
 		Level: t.Level, Codes: append([]string{}, t.Codes...), Pairs: t.Pairs, Needed: t.Needed, Extended: t.Extended,
-		why: t.Why,
+		why: plain.Line(t.Why), // it has names of cells
 	}
 }
 
@@ -144,7 +144,7 @@ func newMetric(cells []bench.Cell, m analysis.MetricResult) Metric {
 func newCondition(cells []bench.Cell, c analysis.ConditionResult) Condition {
 	out := Condition{
 		Condition: c.Condition, Baseline: cells[c.Baseline].Name,
-		Noise: newEffect(c.Noise, 0), Unreliable: c.Unreliable,
+		Noise: newEffect(c.Noise, 0, false), Unreliable: c.Unreliable,
 		Levels: append([]bench.Label{}, c.Levels...), Control: c.ControlValues,
 	}
 	if c.Spread > 0 {
@@ -154,21 +154,21 @@ func newCondition(cells []bench.Cell, c analysis.ConditionResult) Condition {
 		out.Rows = append(out.Rows, Row{
 			Cell: v.Name, N: v.N, Failed: v.Failed, Unsupported: v.Unsupported,
 			Median: number(v.Value), Low: number(v.Low), High: number(v.High),
-			Effect: newEffect(v.Comparison, c.Smallest), Values: v.Values, index: v.Cell,
+			Effect: newEffect(v.Comparison, c.Smallest, c.Noisy), Values: v.Values, index: v.Cell,
 		})
 	}
 	return out
 }
 
 // newEffect describes a comparison; nil for nil.
-func newEffect(c *analysis.Comparison, smallest float64) *Effect {
+func newEffect(c *analysis.Comparison, smallest float64, noisy bool) *Effect {
 	if c == nil {
 		return nil
 	}
 	e := &Effect{
 		Scale: c.Scale, Pairs: c.Pairs, Estimate: number(c.Estimate), Low: number(c.Low), High: number(c.High),
-		Level: c.Level, P: number(c.P), Adjusted: number(c.Adjusted), Verdict: string(c.Verdict),
-		Blocks: c.Blocks, Extended: c.Extended, Smallest: smallest, Changes: c.Changes,
+		Level: c.Level, P: number(c.P), Adjusted: number(c.Adjusted), Alpha: c.Alpha, Verdict: string(c.Verdict),
+		Blocks: c.Blocks, Extended: c.Extended, Smallest: smallest, Noisy: noisy, Changes: c.Changes,
 	}
 	if c.Detectable > 0 {
 		e.Detectable = &c.Detectable
@@ -241,7 +241,7 @@ func newInRun(r *analysis.ContrastRow, v *analysis.Values) *InRun {
 	}
 	return &InRun{
 		Baseline: r.Baseline, N: v.N, Median: number(v.Value), Low: number(v.Low), High: number(v.High),
-		Effect: newEffect(v.Comparison, r.Smallest),
+		Effect: newEffect(v.Comparison, r.Smallest, r.Noisy),
 	}
 }
 
@@ -263,7 +263,7 @@ func contrastMetric(c *analysis.Contrast, m analysis.ContrastMetric) Metric {
 			at.Rows = append(at.Rows, Row{
 				Cell: r.Cell, Group: c.Groups[i].Name, N: s.N,
 				Median: number(s.Value), Low: number(s.Low), High: number(s.High),
-				Effect: newEffect(s.Comparison, r.Smallest), InRun: newInRun(&r, &s.InRun), Values: each,
+				Effect: newEffect(s.Comparison, r.Smallest, r.Noisy), InRun: newInRun(&r, &s.InRun), Values: each,
 			})
 		}
 	}

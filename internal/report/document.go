@@ -190,13 +190,17 @@ type Effect struct {
 	Level    float64     `json:"level"`    // of the interval, at least 0.95; 0 without one
 	P        *float64    `json:"p"`        // two-sided; null without values
 	Adjusted *float64    `json:"adjusted"` // P after Holm's adjustment
-	Verdict  string      `json:"verdict"`  // an analysis.Verdict
-	Blocks   int         `json:"blocks"`   // estimated to settle what is unclear; 0 = not known
+	// Alpha is what Adjusted is compared with: a difference is claimed only where Adjusted is below it.
+	Alpha   float64 `json:"alpha"`
+	Verdict string  `json:"verdict"` // an analysis.Verdict
+	Blocks  int     `json:"blocks"`  // estimated to settle what is unclear; 0 = not known
 	// Extended is the same if this run is extended, whose next look has a lower level.
 	Extended int `json:"blocks_extended,omitempty"`
 	// Smallest is the smallest difference that matters: a ratio, 0.01 = ±1 %, or
 	// for differences in the unit; 0 where the verdict does not depend on it.
 	Smallest float64 `json:"smallest"`
+	// Noisy says that Smallest is the noise, and that the noise is above 10 %: nothing is called the same.
+	Noisy bool `json:"noisy,omitempty"`
 	// Shift is a ratio's effect in the metric's unit, from the differences within the
 	// blocks; not there for differences, over all conditions, and without pairs.
 	Shift *Shift `json:"shift,omitempty"`
@@ -312,6 +316,7 @@ type View struct {
 	DetailTables []Table    // the same in full, a table each: what a terminal shows if it is asked to
 	Reasons      []Line
 	Failures     []Line
+	Canceled     []Line // trials that the user ended early
 	DataPaths    []Line
 	Levels       []Line
 	Applied      []Line  // what the engines applied

@@ -3,6 +3,7 @@ package report
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
@@ -230,27 +231,41 @@ func share(v float64) string { return unit.FormatPercent(roundTo(v)) }
 
 // shares writes a range of shares, its ends rounded outward.
 func shares(low, high float64) string {
-	if high >= 0.1 {
-		return percent(down(low*100), 0) + "–" + percent(up(high*100), 0) + " %"
-	}
-	return percent(down(low*1000)/10, 1) + "–" + percent(up(high*1000)/10, 1) + " %"
+	digits := percentDigits(high)
+	return rangeEnd(low, digits, down) + "–" + rangeEnd(high, digits, up) + " %"
 }
 
 // signedRange writes a range of changes, such as "+2 to +24 %".
 func signedRange(low, high float64) string {
-	digits, step := 0, 100.0
-	if max(math.Abs(low), math.Abs(high)) < 0.1 {
-		digits, step = 1, 1000
-	}
-	scale := step / 100
-	write := func(v float64) string {
-		text := percent(math.Abs(v), digits)
+	digits := percentDigits(max(math.Abs(low), math.Abs(high)))
+	write := func(v float64, round func(float64) float64) string {
+		text := rangeEnd(v, digits, round)
 		if v < 0 {
-			return "−" + text
+			return "−" + strings.TrimPrefix(text, "-")
 		}
 		return "+" + text
 	}
-	return write(down(low*step)/scale) + " to " + write(up(high*step)/scale) + " %"
+	return write(low, down) + " to " + write(high, up) + " %"
+}
+
+// percentDigits is how many digits a range of shares has after the point: whole percents from 10 % on.
+func percentDigits(largest float64) int {
+	if largest < 0.1 {
+		return 1
+	}
+	return 0
+}
+
+// rangeEnd writes a share in percent. An end that is not 0 gets the digits that it takes not to be written
+// as 0, because a range of 0 to 13 % would hold no difference. Below a ten-thousandth of a percent it does.
+func rangeEnd(v float64, digits int, round func(float64) float64) string {
+	for more := digits; more <= 4; more++ {
+		scale := math.Pow10(more)
+		if end := round(v*100*scale) / scale; end != 0 {
+			return percent(end, more)
+		}
+	}
+	return percent(0, digits)
 }
 
 // up and down round to whole numbers; what is one but for the last bits stays.

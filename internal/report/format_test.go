@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/report"
 	reportcsv "github.com/tare-bench/tare/internal/report/csv"
 	reportjson "github.com/tare-bench/tare/internal/report/json"
@@ -129,6 +130,36 @@ func constants(t *testing.T, name, prefix string) (all []string) {
 		return true
 	})
 	return all
+}
+
+// TestClaimsNeedTheirLevel checks that whoever reads a p-value finds beside it what it is compared with: of a run that
+// was extended that is less than 5 %.
+func TestClaimsNeedTheirLevel(t *testing.T) {
+	levels := map[float64]bool{}
+	for _, s := range states() {
+		d := s.document(t)
+		for _, m := range d.Metrics {
+			for _, c := range m.Conditions {
+				for _, r := range c.Rows {
+					e := r.Effect
+					if e == nil || e.Adjusted == nil {
+						continue
+					}
+					levels[e.Alpha] = true
+					claims := slices.Contains([]string{"worse", "better", "different"}, e.Verdict)
+					if e.Alpha <= 0 || e.Alpha > 0.05 || claims && *e.Adjusted >= e.Alpha {
+						t.Errorf("%s: %s of %s: p %v, compared with %v: %s",
+							s.name, m.Name, r.Cell, *e.Adjusted, e.Alpha, e.Verdict)
+					}
+				}
+			}
+		}
+	}
+	for _, want := range []float64{bench.LookLevel(1), bench.LookLevel(3), 0.05} {
+		if !levels[want] {
+			t.Errorf("nothing is compared with %v", want)
+		}
+	}
 }
 
 // TestCSVIsRead checks that the CSV has one row for each that the JSON has,

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tare-bench/tare/internal/analysis"
 )
 
 // comparisons counts a metric's comparisons: those that could be made.
@@ -46,6 +48,25 @@ func legend(comparisons int, tables []Table, ratios string) string {
 		parts = append(parts, fmt.Sprintf("verdicts are adjusted for %d comparisons (Holm)", comparisons))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// neededLegend says what the number of blocks is that an unclear comparison needs; empty where there is none.
+func neededLegend(primary []Metric, stopped string) string {
+	needs := slices.ContainsFunc(primary, func(m Metric) bool {
+		return slices.ContainsFunc(m.tables(), func(c Condition) bool {
+			return slices.ContainsFunc(c.Rows, func(r Row) bool {
+				return r.Effect != nil && analysis.Verdict(r.Effect.Verdict) == analysis.Unclear && r.Effect.needed > 0
+			})
+		})
+	})
+	switch {
+	case !needs:
+		return ""
+	case stopped == StillRunning || stopped == stoppedIncomplete:
+		return "; needs ~N blocks: in all, estimated from the noise so far"
+	default:
+		return "; needs ~N blocks: in all, if the run is extended; estimated from the noise so far"
+	}
 }
 
 // intervalColumn is the name of the column of intervals.

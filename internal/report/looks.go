@@ -2,10 +2,11 @@ package report
 
 import "fmt"
 
-// lookParts says that a run was looked at more than once; nil where it was not.
+// lookParts says that a run was looked at more than once, and what that costs; nil where it was not.
 func lookParts(r *Run) [][]string {
 	if r.Looks < 2 {
 		return nil
 	}
-	return [][]string{{fmt.Sprintf("looked at %d times: verdicts allow for that", r.Looks)}}
+	const text = "looked at %d times: each look raises the number of blocks that a verdict needs"
+	return [][]string{{fmt.Sprintf(text, r.Looks)}}
 }

@@ -132,7 +132,10 @@ func (d *Document) sayFailures() {
 		if f.Reason != "" {
 			what += ": " + bench.BriefReason(f.Reason)
 		}
-		d.View.Failures = append(d.View.Failures,
-			Line{Name: plain.Line(qualifiedName(f.Cell, f.Condition)), Text: []string{plain.Line(what)}})
+		list := &d.View.Failures
+		if f.Outcome == bench.Canceled {
+			list = &d.View.Canceled
+		}
+		*list = append(*list, Line{Name: plain.Line(qualifiedName(f.Cell, f.Condition)), Text: []string{plain.Line(what)}})
 	}
 }

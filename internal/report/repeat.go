@@ -161,7 +161,8 @@ func limitFlags(p *bench.Plan) []string {
 	}
 	percent := func(v float64) string { return strconv.FormatFloat(100*v, 'g', 6, 64) + "%" }
 	flags := []string{
-		fmt.Sprintf("--blocks %d..%d", p.MinBlocks, p.MaxBlocks), "--budget " + or(p.Budget.String(), p.Budget > 0),
+		fmt.Sprintf("--blocks %d..%d", p.MinBlocks, p.MaxBlocks),
+		"--budget " + or(wholeSeconds(p.Budget).String(), p.Budget > 0),
 		"--precision " + or(percent(p.Precision), p.Precision > 0),
 	}
 	if p.Smallest > 0 {
@@ -196,6 +197,14 @@ func limitFlags(p *bench.Plan) []string {
 		flags = append(flags, "--operation-timeout "+p.OpTime.String())
 	}
 	return append(flags, "--seed "+strconv.FormatUint(p.Seed, 10))
+}
+
+// wholeSeconds rounds a budget: that of an extended run has what was spent before it, to the nanosecond.
+func wholeSeconds(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d
+	}
+	return d.Round(time.Second)
 }
 
 // planLines say what was fixed before the first trial.

@@ -52,6 +52,12 @@ func TestCommand(t *testing.T) {
 				"--warmup 2 --washout 50ms --trial-timeout 1m30s --operation-timeout 20s --seed 3",
 		},
 		{"blocks alone", func(*bench.Header) {}, bare("native")},
+		{"the budget of an extended run", func(h *bench.Header) {
+			h.Plan.Budget = 4*time.Minute + 43*time.Second + 357_624_561
+		}, strings.Replace(bare("native"), "--budget off", "--budget 4m43s", 1)},
+		{"a budget below a second", func(h *bench.Header) {
+			h.Plan.Budget = 300 * time.Millisecond
+		}, strings.Replace(bare("native"), "--budget off", "--budget 300ms", 1)},
 		{"name for a shell", func(h *bench.Header) { h.Plan.Name = "x;reboot" }, ""},
 		{"name like a flag", func(h *bench.Header) { h.Plan.Name = "--store=x" }, ""},
 		{"level with a space", func(h *bench.Header) {

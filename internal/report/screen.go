@@ -26,7 +26,7 @@ func (d *Document) sayScreen(r *analysis.Result, short Short) {
 		d.Screen.Tables = screenTables(primary)
 	}
 	d.Screen.Trust = d.trustText()
-	d.Next = d.nextSteps(run, primary, r.Header.Imported, short)
+	d.Next = d.nextSteps(run, primary, r, short)
 }
 
 // screenTitle says what was measured, where, and against what.
@@ -212,24 +212,23 @@ func (d *Document) trustText() string {
 const longest = 2 * time.Hour
 
 // nextSteps are at most two commands. A run that was imported can only be shown here.
-func (d *Document) nextSteps(run *Run, primary []Metric, imported bool, short Short) (steps []Step) {
-	id := short.name(run)
-	wall := time.Duration(run.Wall * float64(time.Second))
+func (d *Document) nextSteps(run *Run, primary []Metric, r *analysis.Result, short Short) (steps []Step) {
+	id, imported := short.name(run), r.Header.Imported
 	switch {
 	case run.Stopped == stoppedIncomplete && !imported:
 		steps = append(steps, Step{"tare resume " + id, "finishes this run"})
 	case imported || run.Stopped == StillRunning || run.Blocks == 0 || !unsettled(primary):
-	case 3*wall > longest:
+	case 3*r.Wall > longest:
 		steps = append(steps, Step{"tare doctor", "shows what disturbs measurements on this machine"})
 	default:
 		blocks, gives := 3*run.Blocks, "would about halve these ranges"
 		if d.Trust.Pairs < d.Trust.Needed {
 			// A quarter more, since later blocks can take longer.
 			blocks = (d.Trust.Extended - d.Trust.Pairs) * 5 / 4
-			gives = fmt.Sprintf("makes verdicts possible: look %d needs %s", run.Looks+1,
+			gives = fmt.Sprintf("should make verdicts possible: extended, it needs at least %s",
 				unit.FormatCount(d.Trust.Extended, "block"))
 		}
-		budget := analysis.BudgetFor(blocks, wall/time.Duration(run.Blocks))
+		budget := analysis.BudgetFor(blocks, r.BlockTime)
 		steps = append(steps, Step{"tare resume " + id + " --budget " + budget, gives})
 	}
 	if run.Trials.OK == 0 {

@@ -32,6 +32,27 @@ func TestBlocksThatSettle(t *testing.T) {
 	}
 }
 
+// What an extension takes is told with a number of blocks that can be reached, and with the length that a block of
+// this run had, warm-up included.
+func TestStepsOfAnExtension(t *testing.T) {
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 5, Blocks: 6, Warmup: 2, Metrics: analysistest.Lifecycle()[:1],
+		Cells: []analysistest.Cell{{Name: "a"}, {Name: "b", Factor: 1.03}, {Name: "c"}},
+	})
+	r, err := analysis.Analyze(run, analysis.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := New(r, nil)
+	want := Step{
+		"tare resume " + run.Header.ID + " --budget " + analysis.BudgetFor((12-6)*5/4, r.BlockTime),
+		"should make verdicts possible: extended, it needs at least 12 blocks",
+	}
+	if got := d.Next[0]; got != want || d.Trust.Needed != 7 {
+		t.Errorf("%+v after %d blocks are needed, want %+v", got, d.Trust.Needed, want)
+	}
+}
+
 // One cell alone has nothing to be trusted or not, but what speaks against its values is told.
 func TestNothingCompared(t *testing.T) {
 	for blocks, want := range map[int]string{

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -382,6 +383,48 @@ func failures() *bench.Run {
 		}
 	}
 	return run
+}
+
+// TestTrustIsPlain checks that the name of a cell that failed cannot reach a terminal as it is.
+func TestTrustIsPlain(t *testing.T) {
+	run := analysistest.Run(analysistest.Shape{Seed: 2, Blocks: 12, Cells: engines()})
+	run.Header.Plan.Cells[1].Name = "\x1b[31mred"
+	for i := range run.Samples {
+		if s := &run.Samples[i]; s.Trial.Cell == 1 && s.Trial.Block < 2 {
+			fail(s, bench.Failed, "start", "no")
+		}
+	}
+	result, err := analysis.Analyze(run, analysis.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := report.New(result, nil).Screen.Trust
+	if !strings.Contains(got, "2 trials of ") || strings.Contains(got, "\x1b") {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestCanceledIsNotFailed checks that a trial that its user ended is no failure of what it measured: 'tare list'
+// does not count it as one either.
+func TestCanceledIsNotFailed(t *testing.T) {
+	run := analysistest.Run(analysistest.Shape{Seed: 2, Blocks: 12, Cells: engines()})
+	fail(&run.Samples[7], bench.Canceled, "start", "interrupted")
+	result, err := analysis.Analyze(run, analysis.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := report.New(result, nil)
+	if len(d.View.Failures) != 0 || len(d.View.Canceled) != 1 || d.Runs[0].Trials.Canceled != 1 ||
+		slices.Contains(d.Trust.Codes, analysis.CodeFailed) {
+		t.Errorf("failures %+v, canceled %+v, trust %+v", d.View.Failures, d.View.Canceled, d.Trust)
+	}
+	for _, m := range d.Metrics {
+		for _, r := range m.Conditions[0].Rows {
+			if r.Failed != 0 {
+				t.Errorf("%s: %d trials of %s failed", m.Name, r.Failed, r.Cell)
+			}
+		}
+	}
 }
 
 // noisy has more noise than lets anything be called the same.

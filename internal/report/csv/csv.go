@@ -49,7 +49,8 @@ func header() []string {
 	return []string{
 		"metric", "unit", "better", "role", "condition", "cell", "group", "baseline", "n", "failed", "median",
 		"median_low", "median_high",
-		"scale", "pairs", "estimate", "low", "high", "level", "p", "adjusted", "smallest", "verdict", "blocks", "unreliable",
+		"scale", "pairs", "estimate", "low", "high", "level", "p", "adjusted", "alpha", "smallest", "verdict", "blocks",
+		"unreliable",
 	}
 }
 
@@ -66,7 +67,7 @@ func row(m *report.Metric, c *report.Condition, r *report.Row) []string {
 	}
 	return append(fields,
 		string(e.Scale), strconv.Itoa(e.Pairs), optional(e.Estimate), optional(e.Low), optional(e.High), number(e.Level),
-		optional(e.P), optional(e.Adjusted), number(e.Smallest), e.Verdict, strconv.Itoa(e.Blocks),
+		optional(e.P), optional(e.Adjusted), number(e.Alpha), number(e.Smallest), e.Verdict, strconv.Itoa(e.Blocks),
 		strconv.FormatBool(c.Unreliable))
 }
 

@@ -270,9 +270,10 @@ func effectsAxis(effects []*report.Effect, u string) axis {
 	return changeAxis(values, margin, width-margin)
 }
 
-// zone shades what is too small to matter.
+// zone shades what is too small to matter. There is none where the noise decides and is too large for that: it would
+// span several times the baseline's value.
 func (c *canvas) zone(x *axis, e *report.Effect, top, bottom float64) {
-	if e.Smallest <= 0 {
+	if e.Smallest <= 0 || e.Noisy {
 		return
 	}
 	low, high := -e.Smallest, e.Smallest

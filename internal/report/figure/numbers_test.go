@@ -6,8 +6,26 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/report"
 )
+
+// TestZone checks that a picture shows what is too small to matter, and nothing where the noise is above 10 %, which
+// no one would call small.
+func TestZone(t *testing.T) {
+	low, estimate, high := 0.8, 1.1, 1.5
+	for _, noisy := range []bool{false, true} {
+		base := report.Row{Cell: "a", N: 9, Values: report.Numbers{1, 2}}
+		other := report.Row{Cell: "b", N: 9, Values: report.Numbers{1, 2}, Effect: &report.Effect{
+			Scale: bench.Ratio, Low: &low, Estimate: &estimate, High: &high, Smallest: 0.3, Noisy: noisy,
+		}}
+		m, c := report.Metric{Title: "time", Unit: "s"}, report.Condition{Baseline: "a"}
+		p, ok := changesPanel(&m, &c, []*report.Row{&base, &other})
+		if shaded := strings.Contains(p.body, string(zone)); !ok || shaded == noisy {
+			t.Errorf("noisy %v: shaded %v", noisy, shaded)
+		}
+	}
+}
 
 // TestCurveTable checks that each row has what all cells have at one position, also where a cell has no
 // value there.

@@ -72,6 +72,8 @@ type Check struct {
 	Margin  float64        `json:"margin"`
 	Effect  *report.Effect `json:"effect"`  // null where nothing was compared
 	Finding string         `json:"finding"` // in words
+
+	rate bool // more is better, so that a factor of 1.05 is 4.76 % less
 }
 
 // Judge judges the report of one run. id is what commands call the run.
@@ -80,7 +82,7 @@ func Judge(d *report.Document, strict bool, id string) *Judgement {
 	j := &Judgement{
 		Gate: Version, Outcome: Passed, Strict: strict, Run: run.ID, Experiment: run.Experiment, Host: run.Host.Hostname,
 		Seed: run.Seed, Blocks: run.Blocks, Checks: []Check{}, id: id,
-		Failed:  run.Trials.Failed + run.Trials.TimedOut + run.Trials.Canceled + run.Trials.Skipped,
+		Failed:  run.Trials.Failed + run.Trials.TimedOut + run.Trials.Skipped,
 		running: run.Stopped == report.StillRunning,
 	}
 	for i := range d.Metrics {
@@ -114,14 +116,21 @@ func (j *Judgement) check(m *report.Metric, c *report.Condition) {
 			check.Finding = r.Finding.Text
 		}
 		if e := r.Effect; e != nil && e.Estimate != nil && !c.Unreliable {
-			check.Margin, check.State = e.Smallest, stateOf(m, e)
+			check.Margin = e.Smallest
+			var judged float64
+			check.State, judged = stateOf(m, e)
+			if e.Scale != bench.Difference {
+				check.rate = m.Better == bench.Higher
+				check.Finding += check.exactly(judged)
+			}
 		}
 		j.Checks = append(j.Checks, check)
 	}
 }
 
-// stateOf judges one effect. Where no difference could have been confirmed, that none was is no news.
-func stateOf(m *report.Metric, e *report.Effect) State {
+// stateOf judges one effect, and says by which worsening. Where no difference could have been confirmed,
+// that none was is no news.
+func stateOf(m *report.Metric, e *report.Effect) (s State, judged float64) {
 	estimate, badEnd := worsening(m, e, e.Estimate), math.Inf(1)
 	if e.Low != nil && e.High != nil {
 		badEnd = max(worsening(m, e, e.Low), worsening(m, e, e.High))
@@ -132,13 +141,13 @@ func stateOf(m *report.Metric, e *report.Effect) State {
 	}
 	switch {
 	case analysis.Verdict(e.Verdict) == analysis.Worse && estimate > margin:
-		return IsWorse
+		return IsWorse, estimate
 	case badEnd <= margin:
-		return Harmless
+		return Harmless, badEnd
 	case e.Detectable == nil:
-		return Unreliable
+		return Unreliable, badEnd
 	default:
-		return Unproved
+		return Unproved, badEnd
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/term"
 )
 
 // judged is a run whose cell "new" takes a factor of the baseline's time.
@@ -142,6 +143,62 @@ func TestPower(t *testing.T) {
 	}
 }
 
+// TestExactly checks that a finding shows on which side of the margin it lies: rounded to two digits, a
+// change can look like the margin, and a rate that falls by 4.9 % is beyond a factor of 1.05.
+func TestExactly(t *testing.T) {
+	for _, c := range []struct {
+		better              bench.Direction
+		margin              float64
+		low, estimate, high float64
+		worse               bool
+		want                string // after the rounded finding
+		wantMargin          string
+	}{
+		{bench.Lower, 0.05, 1.03, 1.0502, 1.07, true, ", exactly 5.02 % against 5.00 %", "5 %"},
+		{bench.Lower, 0.05, 1.03, 1.050004, 1.07, true, ", exactly 5.0004 % against 5.0000 %", "5 %"},
+		{bench.Lower, 0.05, 1.03, 1.12, 1.2, true, "", "5 %"},
+		{bench.Lower, 0.125, 0.99, 1.01, 1.124, false, ", exactly 12.40 % against 12.50 %", "12.5 %"},
+		{bench.Lower, 0.05, 0.99, 1.01, 1.018, false, "", "5 %"},
+		{bench.Lower, 0.05, 0.9, 0.95, 0.98, false, "", "5 %"},
+		{bench.Higher, 0.05, 0.951, 0.99, 1.02, false, "", "5 % (4.76 % less)"},
+		{bench.Higher, 0.05, 0.9522, 0.99, 1.02, false, ", exactly 4.78 % against 4.76 %", "5 % (4.76 % less)"},
+		{bench.Higher, 0.05, 0.95239, 0.99, 1.02, false, ", exactly 4.761 % against 4.762 %", "5 % (4.76 % less)"},
+	} {
+		verdict, detectable := analysis.Unclear, 1.05
+		if c.worse {
+			verdict = analysis.Worse
+		}
+		m := &report.Metric{Better: c.better, Role: bench.Primary}
+		j := &Judgement{}
+		j.check(m, &report.Condition{Baseline: "base", Rows: []report.Row{{Cell: "new", N: 9, Effect: &report.Effect{
+			Scale: bench.Ratio, Verdict: string(verdict), Smallest: c.margin, Detectable: &detectable,
+			Low: &c.low, Estimate: &c.estimate, High: &c.high,
+		}, Finding: &report.Finding{}}}})
+		got := j.Checks[0]
+		if got.Finding != c.want || got.margin() != c.wantMargin {
+			t.Errorf("%v [%v, %v, %v]: %q, margin %q; want %q, %q",
+				c.better, c.low, c.estimate, c.high, got.Finding, got.margin(), c.want, c.wantMargin)
+		}
+	}
+}
+
+// TestGateIsAsWideAsTheTerminal checks that no line is wider than it may be.
+func TestGateIsAsWideAsTheTerminal(t *testing.T) {
+	j := judged(t, 1.2, 0.01, false, nil)
+	j.Checks[0].Condition = "a condition of many words, none of which is long, and a baseline beside them"
+	for _, columns := range []int{40, 80, 120} {
+		var b bytes.Buffer
+		if err := Write(&b, j, columns); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(b.String()) {
+			if n := term.Width(strings.TrimSuffix(line, "\n")); n > columns {
+				t.Errorf("%d columns instead of %d: %s", n, columns, line)
+			}
+		}
+	}
+}
+
 // TestForges checks what each form says of what is worse.
 func TestForges(t *testing.T) {
 	j := judged(t, 1.2, 0.01, false, nil)
@@ -149,7 +206,9 @@ func TestForges(t *testing.T) {
 		write func(*bytes.Buffer) error
 		want  []string
 	}{
-		"text": {func(b *bytes.Buffer) error { return Write(b, j) }, []string{"WORSE", "margin 5 %", "would have found", "failed: 2 of 2"}},
+		"text": {func(b *bytes.Buffer) error { return Write(b, j, 80) }, []string{
+			"WORSE", "margin 5 %", "would have found", "failed: 2 of 2",
+		}},
 		"markdown": {func(b *bytes.Buffer) error { return WriteMarkdown(b, j) }, []string{
 			"<!-- tare gate lifecycle -->\n", "| WORSE | time to first instruction, new against base |",
 		}},

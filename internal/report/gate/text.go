@@ -3,11 +3,13 @@ package gate
 import (
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/term"
 	"github.com/tare-bench/tare/internal/text/unit"
 )
 
@@ -46,12 +48,41 @@ func twoDigits(v float64) float64 {
 	return rounded
 }
 
-// margin is what may be worse, in words.
+// margin is what may be worse, in words. It is a factor, and what a rate may lose is less than what a time
+// may gain.
 func (c *Check) margin() string {
-	if c.Effect != nil && c.Effect.Scale == bench.Difference {
+	switch {
+	case c.Effect != nil && c.Effect.Scale == bench.Difference:
 		return unit.Format(c.Margin, plain.Line(c.Unit))
+	case c.rate:
+		return unit.FormatPercent(c.Margin) + " (" + unit.FormatPercent(c.share(math.Log1p(c.Margin))) + " less)"
+	default:
+		return unit.FormatPercent(c.Margin)
 	}
-	return unit.FormatPercent(c.Margin)
+}
+
+// share is a worsening, the logarithm of a ratio, as a share of the baseline's value.
+func (c *Check) share(worsening float64) float64 {
+	if c.rate {
+		return -math.Expm1(-worsening)
+	}
+	return math.Expm1(worsening)
+}
+
+// exactly writes the worsening that was judged, and the margin, with as many digits as it takes to see
+// which is larger. It is empty where the two digits of a finding show that.
+func (c *Check) exactly(judged float64) string {
+	found, margin := c.share(judged)*100, c.share(math.Log1p(c.Margin))*100
+	if found <= 0 || math.Abs(found-margin) >= math.Pow10(int(math.Floor(math.Log10(found)))-1) {
+		return ""
+	}
+	const most = 6
+	for digits := 2; ; digits++ {
+		a, b := strconv.FormatFloat(found, 'f', digits, 64), strconv.FormatFloat(margin, 'f', digits, 64)
+		if a != b || digits == most {
+			return ", exactly " + a + " % against " + b + " %"
+		}
+	}
 }
 
 // summary is the judgement in one sentence.
@@ -85,21 +116,25 @@ func (j *Judgement) summary() string {
 	return s
 }
 
-// Write writes the judgement for people.
-func Write(w io.Writer, j *Judgement) error {
+// Write writes the judgement for people, in lines of at most so many columns.
+func Write(w io.Writer, j *Judgement, columns int) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "gate: %s on %s, %s\n\n", plain.Line(j.Experiment), plain.Line(j.Host),
-		unit.FormatCount(j.Blocks, "block"))
+	term.WriteWrapped(&b, "gate: ", fmt.Sprintf("%s on %s, %s", plain.Line(j.Experiment), plain.Line(j.Host),
+		unit.FormatCount(j.Blocks, "block")), columns)
+	b.WriteByte('\n')
 	for i := range j.Checks {
 		c := &j.Checks[i]
-		fmt.Fprintf(&b, "  %-10s  %s against %s\n", c.State.label(), c.name(), plain.Line(c.Baseline))
-		if c.State == Unreliable && c.Margin == 0 { // nothing was judged
-			fmt.Fprintf(&b, "  %10s  %s\n", "", c.Finding)
-			continue
+		begin := "  " + term.Pad(c.State.label(), 12, false)
+		term.WriteWrapped(&b, begin, c.name()+" against "+plain.Line(c.Baseline), columns)
+		said := c.Finding
+		if c.State != Unreliable || c.Margin != 0 { // it was judged
+			said += "; margin " + c.margin() + "; " + c.power()
 		}
-		fmt.Fprintf(&b, "  %10s  %s; margin %s; %s\n", "", c.Finding, c.margin(), c.power())
+		term.WriteWrapped(&b, strings.Repeat(" ", term.Width(begin)), said, columns)
 	}
-	fmt.Fprintf(&b, "\n%s\ntare show %s  what the run found\n", j.summary(), plain.Line(j.id))
+	b.WriteByte('\n')
+	term.WriteWrapped(&b, "", j.summary(), columns)
+	fmt.Fprintf(&b, "tare show %s  what the run found\n", plain.Line(j.id))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

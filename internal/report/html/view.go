@@ -41,6 +41,7 @@ type view struct {
 	Repeat      string // the command
 	Absent      []report.Line
 	Failures    []report.Line
+	Canceled    []report.Line
 	Written     []report.Line
 	Notes       []report.Note
 	Head        [][]string
@@ -89,7 +90,7 @@ func newView(d *report.Document) *view {
 		},
 		Answers: d.View.Answers, Legend: d.Legend, Details: tableViews(d.View.Details), Reasons: d.View.Reasons,
 		DataPaths: d.View.DataPaths, Levels: d.View.Levels, Applied: d.View.Applied, Plan: d.View.Plan,
-		Absent: d.View.Absent, Failures: d.View.Failures, Written: d.View.Written,
+		Absent: d.View.Absent, Failures: d.View.Failures, Canceled: d.View.Canceled, Written: d.View.Written,
 		Notes: d.View.Notes, Head: d.Head,
 	}
 	if v.Single {

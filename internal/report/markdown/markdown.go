@@ -40,6 +40,7 @@ func Write(w io.Writer, d *report.Document) error {
 	p.lines("Noise where cells took turns (one standard deviation)", d.View.Levels)
 	p.lines("Not supported", d.View.Absent)
 	p.lines("Failures (excluded from all numbers above)", d.View.Failures)
+	p.lines("Ended early by the user (excluded from all numbers above)", d.View.Canceled)
 	p.lines("Notes on this run", d.View.Written)
 	p.notes(d.Notes)
 	for _, s := range d.Trailer {

@@ -38,6 +38,7 @@ func (p *printer) screen(d *report.Document) {
 	}
 	p.lines("not supported", d.View.Absent)
 	p.lines("failed", d.View.Failures)
+	p.lines("ended early by the user", d.View.Canceled)
 	p.lines("notes on this run", d.View.Written)
 	p.line("")
 	p.wrap("", indent, d.Screen.Trust, trustStyle(d.Trust))

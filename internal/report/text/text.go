@@ -56,6 +56,7 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 	p.lines("noise where cells took turns (one standard deviation)", d.View.Levels)
 	p.lines("not supported", d.View.Absent)
 	p.lines("failures (excluded from all numbers above)", d.View.Failures)
+	p.lines("ended early by the user (excluded from all numbers above)", d.View.Canceled)
 	p.lines("notes on this run", d.View.Written)
 	p.line("")
 	p.wrap("", indent, d.Screen.Trust, trustStyle(d.Trust))

@@ -63,7 +63,10 @@ func testExtendInterrupted(_ *testing.T, s *suite) {
 	s.must(err)
 	s.must(w.Append(s.ctx, want.Samples[4]))
 	s.must(w.Close())
-	again := bench.Resumption{Time: want.End.Time, Tool: "later", Seq: 5, Host: want.Header.Host}
+	again := bench.Resumption{
+		Time: want.End.Time, Tool: "later", Seq: 5, Host: want.Header.Host,
+		Warnings: []bench.Warning{{Code: "host-load", Text: "load average 7.00", Hint: "wait"}},
+	}
 	w, err = s.Resume(s.ctx, "a", again)
 	s.must(err)
 	for _, sample := range want.Samples[5:] {

@@ -11,6 +11,7 @@ import (
 
 // fixture holds the fixtures of the parts of one cell.
 type fixture struct {
+	survey      survey
 	parts       []*partState
 	groups      []group // of the current trial
 	usualGroups []group // what the stops would be if nothing had failed
@@ -47,7 +48,7 @@ func calibrationErrors(t bench.Task) map[string]error {
 // Setup implements bench.Fixturer. A part that cannot be set up is left out. If no part
 // can be set up, that is an error.
 func (s survey) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
-	f := &fixture{}
+	f := &fixture{survey: s}
 	for i, p := range s.parts {
 		r := &partState{Part: p, number: i, task: s.task(p, t)}
 		f.parts = append(f.parts, r) // before setUp, so that Remove finds a fixture whose Reset fails
@@ -117,9 +118,9 @@ func (f *fixture) noPartError() error {
 		case why == nil:
 			return nil
 		case errors.Is(why, bench.ErrUnsupported):
-			unsupported.add(r.Name, why)
+			unsupported.add(r.Name, f.survey.errorHere(r.Part, why))
 		default:
-			failed.add(r.Name, why)
+			failed.add(r.Name, f.survey.errorHere(r.Part, why))
 		}
 	}
 	if failed != nil {
@@ -171,9 +172,9 @@ func (f *fixture) recordParts(to bench.Recorder) {
 		case why == nil:
 			continue
 		case errors.Is(why, bench.ErrUnsupported):
-			p.Outcome, p.Reason = bench.Unsupported, bench.Reason(why.Error())
+			p.Outcome, p.Reason = bench.Unsupported, bench.Reason(f.survey.adviceHere(r.Part, why.Error()))
 		default:
-			p.Outcome, p.Reason = bench.Failed, bench.Reason(why.Error())
+			p.Outcome, p.Reason = bench.Failed, bench.Reason(f.survey.adviceHere(r.Part, why.Error()))
 		}
 		to.Part(p)
 	}

@@ -132,15 +132,6 @@ func later(m bench.Metric) int {
 	return 1
 }
 
-// Notes implements bench.Noter: it lists the notes of every part.
-func (s survey) Notes() []bench.Note {
-	var all []bench.Workload
-	for _, p := range s.parts {
-		all = append(all, p.Workload)
-	}
-	return bench.NotesOf(all...)
-}
-
 func (s survey) Params() []bench.Param {
 	var all []bench.Param
 	for _, name := range s.shared {
@@ -241,7 +232,7 @@ func (s survey) Check(ctx context.Context, t bench.Task) error {
 		if err == nil {
 			continue
 		}
-		err = fmt.Errorf("%s: %w", p.Name, err)
+		err = fmt.Errorf("%s: %w", p.Name, s.errorHere(p, err))
 		if !errors.Is(err, bench.ErrUnsupported) {
 			return err
 		}

@@ -480,3 +480,24 @@ func TestMetricsAndParams(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// What a part advises when it fails names options as the survey calls them. What it quotes stays as it is.
+func TestAdviceNamesOptions(t *testing.T) {
+	why := errors.New(`it says "no option time": set option time, or --param size=2, or see option other`)
+	_, m, err := trial(t, part{name: "a", run: why}, part{name: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `it says "no option time": set option a.time, or --param a.size=2, or see option other`
+	if got := m.parts[0].Reason; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	_, _, err = trial(t, part{name: "a", run: why})
+	if err == nil || err.Error() != "a: "+want || !errors.Is(err, why) {
+		t.Errorf("alone: %v", err)
+	}
+	_, _, err = trial(t, part{name: "a", check: fmt.Errorf("%w: leave option size out", bench.ErrUnsupported)})
+	if err == nil || !strings.HasSuffix(err.Error(), "leave option a.size out") || !errors.Is(err, bench.ErrUnsupported) {
+		t.Errorf("not supported: %v", err)
+	}
+}

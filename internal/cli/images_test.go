@@ -86,7 +86,8 @@ func TestAnImageThatServesNothing(t *testing.T) {
 	}
 	for _, part := range []string{"few", "many", "rate"} {
 		if !slices.ContainsFunc(d.Warned, func(w report.Warning) bool {
-			which, why, ok := strings.Cut(w.Text, " of host:true failed and ") // parts with one reason are told together
+			// parts with one reason are told together
+			which, why, ok := strings.Cut(w.Text, " failed in 1 of 1 trial of host:true and ")
 			told := strings.FieldsFunc(which, func(r rune) bool { return r == ' ' || r == ',' })
 			return ok && slices.Contains(told, part) && strings.Contains(why, "the process inside ended")
 		}) {

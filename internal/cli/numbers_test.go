@@ -299,7 +299,7 @@ func (d *exported) judge(family []report.Metric) {
 		c := &family[i].Conditions[0]
 		median := *c.Rows[slices.IndexFunc(c.Rows, func(r report.Row) bool { return r.Effect == nil })].Median
 		percent := 0.01 * unitOf(bench.Metric{Scale: family[i].Scale}, median)
-		c.Noise.Verdict = verdict(c.Noise, bench.Neither, percent)
+		c.Noise.Verdict, c.Noise.Alpha = verdict(c.Noise, bench.Neither, percent), bench.LookLevel(1)
 		c.Unreliable = c.Noise.Verdict == "different"
 		for _, row := range c.Rows {
 			if row.Effect != nil {
@@ -312,6 +312,7 @@ func (d *exported) judge(family []report.Metric) {
 func (d *exported) conclude(e *report.Effect, m report.Metric, percent float64, family int, cell string) {
 	c := m.Conditions[0]
 	noisy := halfWidth(c.Noise) > 10*percent
+	e.Noisy, e.Alpha = noisy, bench.LookLevel(1)
 	e.Detectable = detectable(e, family)
 	e.Verdict = verdict(e, m.Better, e.Smallest)
 	if noisy && e.Verdict == "same" {

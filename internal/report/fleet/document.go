@@ -117,6 +117,8 @@ type Path struct {
 	Cost    *Ratio     `json:"beside_host,omitempty"` // this network beside that of the hosts, within the same slots
 	Nodes   []PathNode `json:"nodes"`
 	Links   []PathLink `json:"links"` // the slowest first
+	// Apart are nodes that cannot be judged: too few are in their zone to tell the zone from the node.
+	Apart []string `json:"apart,omitempty"`
 }
 
 // A Ratio has a 95 % interval.
@@ -132,18 +134,19 @@ type PathNode struct {
 	Verdict pairs.Verdict `json:"verdict"`
 	Ratio
 	Adjusted float64 `json:"adjusted_p"`
+	// OrLink names the ends of a link: with three nodes, that it is odd the other way would look the same.
+	OrLink []string `json:"or_link,omitempty"`
 }
 
-// A PathLink is what a pair of nodes has beyond its two ends.
+// A PathLink is what a pair of nodes has beyond its two ends. Either was the client.
 type PathLink struct {
-	Client  string        `json:"client"`
-	Server  string        `json:"server"`
+	Ends    [2]string     `json:"ends"`
 	Verdict pairs.Verdict `json:"verdict"`
 	Ratio
 	Adjusted float64 `json:"adjusted_p"`
 	Seconds  float64 `json:"median_seconds"`
-
-	client, server int
+	// OrNode names a node: with three nodes, that it is odd the other way would look the same.
+	OrNode string `json:"or_node,omitempty"`
 }
 
 // New makes the document of a fleet.
@@ -263,14 +266,26 @@ func newPath(f *fleet.Fleet, r pairs.Result) Path {
 		cost := ratioOf(*r.Cost)
 		p.Cost = &cost
 	}
+	name := func(n int) string { return f.Nodes[n].Name }
 	for i, n := range r.Nodes {
-		p.Nodes = append(p.Nodes, PathNode{f.Nodes[i].Name, n.Verdict, ratioOf(n.Effect), n.P})
+		node := PathNode{Name: name(i), Verdict: n.Verdict, Ratio: ratioOf(n.Effect), Adjusted: n.P}
+		if n.OrLink != nil {
+			node.OrLink = []string{name(n.OrLink.Client), name(n.OrLink.Server)}
+		}
+		p.Nodes = append(p.Nodes, node)
 	}
 	for _, l := range r.Links {
-		p.Links = append(p.Links, PathLink{
-			Client: f.Nodes[l.Client].Name, Server: f.Nodes[l.Server].Name, Verdict: l.Verdict, Ratio: ratioOf(l.Effect),
-			Adjusted: l.P, Seconds: l.Seconds, client: l.Client, server: l.Server,
-		})
+		link := PathLink{
+			Ends: [2]string{name(l.Client), name(l.Server)}, Verdict: l.Verdict, Ratio: ratioOf(l.Effect), Adjusted: l.P,
+			Seconds: l.Seconds,
+		}
+		if l.OrNode != nil {
+			link.OrNode = name(*l.OrNode)
+		}
+		p.Links = append(p.Links, link)
+	}
+	for _, n := range r.Apart {
+		p.Apart = append(p.Apart, name(n))
 	}
 	return p
 }

@@ -162,6 +162,18 @@ func three() report.Input {
 		Verdict: odd.Slow, Effect: math.Log(0.64), Low: math.Log(0.46), High: math.Log(0.76), P: 0.004, Noise: 0.1, Rounds: 10,
 	}
 	in.Reasons[0][1] = []string{"waiting for a CPU 41 % (others 2 %)"}
+	ordinary := pairs.Node{Effect: pairs.Effect{Low: -0.05, High: 0.05}, Verdict: pairs.Ordinary, P: 1}
+	in.Paths = []pairs.Result{{
+		Network: pairs.Pod, Center: 60e-6, Apart: []int{2},
+		Nodes: []pairs.Node{ordinary, {
+			Effect: pairs.Effect{Estimate: 0.4, Low: 0.3, High: 0.5}, Verdict: pairs.Slow, P: 0.01,
+			OrLink: &pairs.Meeting{Client: 0, Server: 2},
+		}, ordinary},
+		Links: []pairs.Link{{
+			Meeting: pairs.Meeting{Client: 0, Server: 2}, Effect: pairs.Effect{Estimate: -0.5, Low: -0.6, High: -0.4},
+			Verdict: pairs.Fast, P: 0.01, Seconds: 40e-6, OrNode: new(1),
+		}},
+	}}
 	return in
 }
 

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/fleet/odd"
-	"github.com/tare-bench/tare/internal/fleet/pairs"
 	"github.com/tare-bench/tare/internal/report/html"
 	"github.com/tare-bench/tare/internal/text/plain"
 	"github.com/tare-bench/tare/internal/text/unit"
@@ -185,13 +184,13 @@ const cellSize = 12
 func newMatrix(d *Document, p *Path) pathView {
 	v := pathView{Title: plain.Line("Round trips, " + p.Network + " network: median " + unit.Format(p.Center, unit.Seconds))}
 	for _, n := range p.Nodes {
-		if n.Verdict == pairs.Slow {
-			v.Links = append(v.Links, square{Title: plain.Line(n.Name + ": " + n.text() + " on all its round trips")})
+		if stands(n.Verdict) {
+			v.Links = append(v.Links, square{Title: plain.Line(n.Name + ": " + n.says())})
 		}
 	}
 	for i := range p.Links {
-		if l := &p.Links[i]; l.Verdict == pairs.Slow {
-			v.Links = append(v.Links, square{Title: plain.Line(l.says())})
+		if l := &p.Links[i]; stands(l.Verdict) {
+			v.Links = append(v.Links, square{Title: plain.Line(l.title())})
 		}
 	}
 	if len(p.Nodes) > mostInMatrix {
@@ -208,20 +207,18 @@ func newMatrix(d *Document, p *Path) pathView {
 	for i := range p.Links {
 		l := &p.Links[i]
 		class := fmt.Sprintf("m%d", shade(l.Seconds/p.Center))
-		if l.Verdict == pairs.Slow {
-			class += " slow"
+		if stands(l.Verdict) {
+			class += " odd"
 		}
-		x, y := place[l.Server]*cellSize, place[l.Client]*cellSize
-		v.Squares = append(v.Squares, square{class, plain.Line(l.says()), x, y})
+		x, y := place[l.Ends[1]]*cellSize, place[l.Ends[0]]*cellSize
+		title := plain.Line(l.title())
+		v.Squares = append(v.Squares, square{class, title, x, y}, square{class, title, y, x})
 	}
 	return v
 }
 
-// says is what is known of a link.
-func (l *PathLink) says() string {
-	return l.Client + " to " + l.Server + ": " + unit.Format(l.Seconds, unit.Seconds) + ", " + l.text() +
-		" beside what both ends explain"
-}
+// title is what is known of a link, with its name.
+func (l *PathLink) title() string { return l.Ends[0] + " – " + l.Ends[1] + ": " + l.says() }
 
 // places are the nodes' positions in a matrix: by zone, then by name.
 func (d *Document) places(p *Path) map[string]int {

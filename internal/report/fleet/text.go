@@ -9,7 +9,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/fleet"
 	"github.com/tare-bench/tare/internal/fleet/odd"
-	"github.com/tare-bench/tare/internal/fleet/pairs"
 	"github.com/tare-bench/tare/internal/text/plain"
 	"github.com/tare-bench/tare/internal/text/term"
 	"github.com/tare-bench/tare/internal/text/unit"
@@ -229,19 +228,21 @@ func (s *screen) paths() {
 		s.line(text)
 		shown := 0
 		for _, n := range p.Nodes {
-			if n.Verdict == pairs.Slow {
+			if stands(n.Verdict) {
 				shown++
-				term.WriteWrapped(s.w, "  "+plain.Line(n.Name)+"  ", n.text()+" on all its round trips", s.Width)
+				term.WriteWrapped(s.w, "  "+plain.Line(n.Name)+"  ", n.says(), s.Width)
 			}
 		}
 		for _, l := range p.Links {
-			if l.Verdict != pairs.Slow && !s.All {
+			if !stands(l.Verdict) && !s.All {
 				continue
 			}
 			if shown++; shown <= mostShown || s.All {
-				term.WriteWrapped(s.w, "  "+plain.Line(l.Client)+" to "+plain.Line(l.Server)+"  ",
-					unit.Format(l.Seconds, unit.Seconds)+", "+l.text()+" beside what both ends explain", s.Width)
+				term.WriteWrapped(s.w, "  "+plain.Line(l.Ends[0])+" – "+plain.Line(l.Ends[1])+"  ", l.says(), s.Width)
 			}
+		}
+		if len(p.Apart) > 0 {
+			term.WriteWrapped(s.w, "  ", "not judged, since few nodes are in their zone: "+few(p.Apart), s.Width)
 		}
 		if shown == 0 {
 			s.line("  No node and no link stands out.")

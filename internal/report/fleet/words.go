@@ -8,6 +8,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/fleet/odd"
+	"github.com/tare-bench/tare/internal/fleet/pairs"
 	"github.com/tare-bench/tare/internal/text/unit"
 )
 
@@ -105,7 +106,28 @@ func signed(change float64) string {
 	return "+" + text
 }
 
-// ratio says what a ratio and its interval mean in a metric of time.
+// stands reports whether a node or link is named.
+func stands(v pairs.Verdict) bool { return v == pairs.Slow || v == pairs.Fast }
+
+// says is what is known of a node's round trips.
+func (n *PathNode) says() string {
+	text := n.text() + " on all its round trips"
+	if len(n.OrLink) == 2 {
+		text += "; or only the link between " + n.OrLink[0] + " and " + n.OrLink[1] + " differs, the other way"
+	}
+	return text
+}
+
+// says is what is known of a link.
+func (l *PathLink) says() string {
+	text := unit.Format(l.Seconds, unit.Seconds) + ", " + l.text() + " beside what both ends explain"
+	if l.OrNode != "" {
+		text += "; or " + l.OrNode + " differs, the other way"
+	}
+	return text
+}
+
+// text says what a ratio and its interval mean in a metric of time.
 func (r *Ratio) text() string {
 	return signed(r.Ratio-1) + " (" + strings.TrimSuffix(signed(r.Low-1), " %") + " to " + signed(r.High-1) + ")"
 }

@@ -463,7 +463,7 @@ func (d *exported) reasons(result []report.Reason) []report.Reason {
 			}
 		}
 		holm(family)
-		own.Verdict = "different"
+		own.Verdict, own.Alpha = "different", 0.05 // only reasons that the test gives are named
 		r.Baseline, r.Value = stat.Median(d.values(r.Metric, baseline)), stat.Median(d.values(r.Metric, cell))
 		r.Effect = *own
 		r.For = d.together(r, cell, baseline)

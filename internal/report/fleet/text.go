@@ -81,7 +81,7 @@ func (s *screen) stand() {
 		for _, g := range m.Groups {
 			if len(g.Kinds) == 2 {
 				s.line(fmt.Sprintf("%s%s: the nodes are of two kinds, so none is called odd: %s; and %s", m.Title,
-					of(g.Name), few(g.Kinds[0]), few(g.Kinds[1])))
+					m.of(g.Name), few(g.Kinds[0]), few(g.Kinds[1])))
 			}
 		}
 	}
@@ -155,9 +155,9 @@ func (m *Metric) isSmall(group string) bool {
 	return false
 }
 
-// of names a group, where there are several.
-func of(group string) string {
-	if group == "" {
+// of names a group, if the metric has several.
+func (m *Metric) of(group string) string {
+	if len(m.Groups) < 2 || group == "" {
 		return ""
 	}
 	return " of " + group
@@ -171,7 +171,7 @@ func (s *screen) fleet() {
 	rows := [][]string{{"", "median", "nodes differ by", "rounds differ by", "odd beyond"}}
 	for _, m := range s.Metrics {
 		for _, g := range m.Groups {
-			row := []string{m.Title + of(g.Name), "", "too few nodes", "", ""}
+			row := []string{m.Title + m.of(g.Name), "", "too few nodes", "", ""}
 			if g.Center != nil {
 				row[1] = unit.Format(*g.Center, m.Unit)
 			}

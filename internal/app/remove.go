@@ -69,10 +69,14 @@ func (a *App) ToRemove(ctx context.Context, s bench.Store, names []string, f *Fi
 	return r, nil
 }
 
-// fleetCalled is the fleet that a name means which means no run; nil if there is none.
+// fleetCalled is the fleet that has a name as its ID, with which those of its runs begin, or else the one of which it is
+// a part, if it means no run; nil if there is none. What may mean several runs means no fleet.
 func fleetCalled(ctx context.Context, s bench.Store, name string, noRun error) *fleet.Fleet {
+	if f, err := readFleet(ctx, s, name); err == nil {
+		return f
+	}
 	var p *Problem
-	if !errors.As(noRun, &p) || p.Kind != NoRun && p.Kind != ManyRuns || name == "" {
+	if !errors.As(noRun, &p) || p.Kind != NoRun || name == "" {
 		return nil
 	}
 	f, err := FindFleet(ctx, s, name)

@@ -46,7 +46,7 @@ func adviceFor(p *app.Problem) advice {
 	case app.NoFleets:
 		return advice{false, "'tare fleet run' measures all nodes of a cluster"}
 	case app.NoFleet:
-		return advice{true, "stored fleets: " + names}
+		return advice{true, "fleets: " + names}
 	case app.FleetStopped:
 		return advice{false, "to go on: tare fleet gather " + p.Run}
 	case app.FleetFailed:

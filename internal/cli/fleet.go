@@ -112,8 +112,7 @@ func (o *fleetOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	o.cluster.addFlags(f)
 	f.StringArrayVar(&o.params, "param", nil, "an option of the workload: `NAME=VALUE`")
-	f.StringSliceVar(&o.networks, "network", nil, "also measure round trips between nodes, over these `networks`: pod, "+
-		"host")
+	f.StringSliceVar(&o.networks, "network", nil, "also measure round trips between nodes, over this `network`: pod")
 	f.IntVar(&o.rounds, "rounds", app.FleetRounds, "number of rounds: `N`")
 	f.StringVar(&o.round, "round", "", "`time` from the beginning of a round to the next (default by how long a block "+
 		"takes here, else 30s)")
@@ -134,7 +133,7 @@ func (o *fleetOptions) addFlags(cmd *cobra.Command) {
 	f.DurationVar(&o.lead, "lead", 0, "for tests: `time` from the start signal to the first round")
 	_ = f.MarkHidden("lead") // there is such a flag
 	cmd.ValidArgsFunction = completeExperiments
-	completeFlag(cmd, "network", completeList(pairs.Pod, pairs.Host))
+	completeFlag(cmd, "network", completeList(pairs.Pod))
 	completeFlag(cmd, "param", completeParams)
 	completeFlag(cmd, "round", completeFixed("10s", "30s", "1m"))
 }
@@ -221,8 +220,9 @@ func (o *fleetOptions) readNumbers(r *app.FleetRequest) (err error) {
 		return &usageError{fmt.Errorf("--cpus %d is below zero", o.cpus), "leave it out for no limit"}
 	}
 	for _, n := range o.networks {
-		if n != pairs.Pod && n != pairs.Host {
-			return &usageError{fmt.Errorf("unknown network %q", n), "the networks of a fleet are pod and host"}
+		if n != pairs.Pod {
+			return &usageError{fmt.Errorf("a fleet has no network %q", n), "round trips are measured over the network of pods: " +
+				"--network pod"}
 		}
 	}
 	if err := program.CheckName(r.Image); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -254,6 +255,38 @@ that is named is removed even if it is still measured.`,
 	return cmd
 }
 
+// fleetsCalled are the IDs of the fleets that are named: by the ID, or by a beginning or end that only one has.
+func fleetsCalled(found []cluster.Found, names []string) (ids []string, err error) {
+	var all []string
+	for _, x := range found {
+		all = append(all, x.Plan.Fleet.ID)
+	}
+	for _, name := range names {
+		var called []string
+		for _, id := range all {
+			if id == name {
+				called = []string{id}
+				break
+			}
+			if name != "" && (strings.HasPrefix(id, name) || strings.HasSuffix(id, name)) {
+				called = append(called, id)
+			}
+		}
+		switch len(called) {
+		case 0:
+			return nil, &app.Problem{Kind: app.NoFleet, Names: all, Err: fmt.Errorf("no fleet %.80q is in the cluster", name)}
+		case 1:
+			ids = append(ids, called[0])
+		default:
+			return nil, &app.Problem{
+				Kind: app.NoFleet, Names: called,
+				Err: fmt.Errorf("%.80q matches %d fleets in the cluster: %s", name, len(called), strings.Join(called, ", ")),
+			}
+		}
+	}
+	return ids, nil
+}
+
 // cleanedFleet is what clean has done, as --json prints it.
 type cleanedFleet struct {
 	ID      string `json:"id"`
@@ -269,18 +302,19 @@ func (a *invocation) fleetClean(ctx context.Context, t *app.App, o clusterOption
 	if err != nil {
 		return err
 	}
+	ids, err := fleetsCalled(found, named)
+	if err != nil {
+		return err
+	}
 	all := []cleanedFleet{}
 	h, done := a.fleetHooks(nil, false)
 	defer done()
 	for _, x := range found {
 		id := x.Plan.Fleet.ID
-		isNamed := slices.ContainsFunc(named, func(n string) bool {
-			return strings.HasSuffix(id, n) || strings.HasPrefix(id, n)
-		})
-		if len(named) > 0 && !isNamed {
+		if len(named) > 0 && !slices.Contains(ids, id) {
 			continue
 		}
-		if len(named) == 0 && x.Active > 0 {
+		if len(named) == 0 && !x.Over(time.Now()) {
 			a.notice("fleet %s is still measured: it stays, unless you name it", id)
 			continue
 		}

@@ -132,13 +132,13 @@ func (p *pod) create(ctx context.Context) (*container, error) {
 	return nil, errors.Join(p.engine.failed(ctx, "create "+c.name, orMissing(err)), c.removeByName(ctx), c.data.Remove())
 }
 
-// createContainer makes the call with the context longer, and repeats it up to 20 times, until ctx ends, if a name has
+// createContainer makes the call with the context longer, and repeats it up to 200 times, until ctx ends, if a name has
 // gone. Containerd opens an image by the first of its names, whichever it was asked for. Another run may have just
 // removed that one: containerd's CRI server notices it a moment later, and then takes the next name.
 func (p *pod) createContainer(
 	ctx, longer context.Context, r *cri.CreateContainerRequest,
 ) (made *cri.CreateContainerResponse, err error) {
-	const tries, pause = 20, 100 * time.Millisecond
+	const tries, pause = 200, 10 * time.Millisecond // some of it is timed, so no longer than it must be
 	for range tries {
 		made, err = p.server.CreateContainer(longer, r)
 		if !isNameGone(err) || bench.Sleep(ctx, pause) != nil {

@@ -68,7 +68,7 @@ func unfit(n *kube.Node, r *Request) string {
 	}
 	for _, t := range n.Spec.Taints {
 		if t.Effect != "PreferNoSchedule" && !tolerated(t, r.Pod.Tolerations) {
-			return fmt.Sprintf("tainted %s: --tolerate %s", taintText(t), t.Key)
+			return fmt.Sprintf("tainted %s: --toleration %s", taintText(t), t.Key)
 		}
 	}
 	if m, ok := n.Status.Allocatable["memory"].Value(); ok && m < float64(r.Pod.Memory) {

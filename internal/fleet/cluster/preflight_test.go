@@ -60,7 +60,7 @@ func TestCheckFirst(t *testing.T) {
 	r.Nodes = []string{"a", "b", "c", "d", "e", "f", "g", "zz"}
 	f := first(t, s, r)
 	want := map[string]string{
-		"b": "cordoned", "c": "NotReady: Kubelet stopped", "d": "tainted gpu=yes:NoSchedule: --tolerate gpu",
+		"b": "cordoned", "c": "NotReady: Kubelet stopped", "d": "tainted gpu=yes:NoSchedule: --toleration gpu",
 		"e":  "architecture s390x: the image has amd64, arm64",
 		"f":  "too little memory: 1 MiB for pods, and 64 MiB are asked for",
 		"zz": "the cluster has no such node, or the selector leaves it out",

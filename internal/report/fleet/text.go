@@ -309,15 +309,15 @@ func (s *screen) next() {
 		underWay = underWay || n.State == fleet.Waiting || n.State == fleet.Running
 	}
 	if underWay {
-		all = append(all, [2]string{"tare fleet gather " + s.Fleet, "takes what the cluster still has"})
+		all = append(all, [2]string{"tare fleet gather " + plain.Line(s.Fleet), "takes what the cluster still has"})
 	}
-	if needs := s.needs(); needs > s.Rounds {
+	if needs := s.needs(); needs > s.Rounds && isName(s.Experiment) {
 		all = append(all, [2]string{
 			fmt.Sprintf("tare fleet run %s --rounds %d", s.Experiment, needs), "would probably make the unclear ones clear",
 		})
 	}
 	if !s.All {
-		all = append(all, [2]string{"tare fleet show " + s.Fleet + " --all", "every node"})
+		all = append(all, [2]string{"tare fleet show " + plain.Line(s.Fleet) + " --all", "every node"})
 	}
 	if len(all) == 0 {
 		return
@@ -330,6 +330,12 @@ func (s *screen) next() {
 	for _, next := range all {
 		term.WriteWrapped(s.w, term.Pad(next[0], widths[0]+term.Gap, false), next[1], s.Width)
 	}
+}
+
+// isName reports whether an experiment's name can be given to a shell as it is: it may come from a cluster.
+func isName(experiment string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789-"
+	return experiment != "" && strings.Trim(experiment, letters) == ""
 }
 
 // needs is how many rounds most of the unclear nodes would take; 0 if that is unknown.

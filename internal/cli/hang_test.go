@@ -104,7 +104,7 @@ baseline: native
 	r := p.begin(t, args...)
 	most := peakMemory(r)
 	p.wantGivenUp(t, r.end(t), "wait")
-	const limitMiB = 60
+	const limitMiB = 66 // of which what reaches Kubernetes takes 5, used or not
 	if got := <-most >> 20; got == 0 || got > limitMiB {
 		t.Errorf("tare used %d MiB, want %d at most, and some", got, limitMiB)
 	}

@@ -265,7 +265,7 @@ func (r *fleetRun) pass(ctx context.Context, pass int, nodes []int) error {
 	}
 	if len(f.Starts) < pass || f.Starts[pass-1].IsZero() {
 		if err := cluster.Start(ctx, r.client, r.plan, pass, nodes, h); err != nil {
-			if pass == 1 && ctx.Err() == nil {
+			if not := (*cluster.NotStarted)(nil); pass == 1 && ctx.Err() == nil && errors.As(err, &not) {
 				err = &notStarted{err}
 			}
 			return err
@@ -351,17 +351,17 @@ func (r *fleetRun) saveNowAndThen(ctx context.Context) {
 // errOtherRun is the error of records that are not those of the node's run.
 var errOtherRun = errors.New("the log has another run than the one that was asked for")
 
-// sink stores what was read of a node's run.
+// sink stores what was read of a node's run. What is wrong with the records is a cluster.BadRecords.
 func (r *fleetRun) sink(ctx context.Context, p cluster.Part) (cluster.Stored, error) {
 	r.takeTrips(p)
 	rounds, id, err := r.check(p)
 	if id == "" || err != nil {
 		return cluster.Stored{}, err
 	}
-	_, err = Import(ctx, r.store, bytes.NewReader(p.Records))
-	var faults *record.Faults
-	if errors.As(err, &faults) {
-		err = nil // what was lost counts as failed
+	into := importing{store: r.store}
+	err = into.read(ctx, record.NewSalvager(bytes.NewReader(p.Records))) // what was lost counts as failed
+	if errors.Is(err, record.ErrDiffers) {
+		err = &cluster.BadRecords{Err: errors.New("the run in the log is not as it was when it was read before")}
 	}
 	if err != nil {
 		return cluster.Stored{}, err
@@ -396,9 +396,9 @@ func (r *fleetRun) check(p cluster.Part) (rounds int, id string, err error) {
 			}
 			return rounds, id, nil
 		case err != nil:
-			return 0, "", err
+			return 0, "", &cluster.BadRecords{Err: err}
 		case e.Header != nil && (id != "" || e.Header.ID != expected || !sameJSON(e.Header.Plan, plan)):
-			return 0, "", errOtherRun
+			return 0, "", &cluster.BadRecords{Err: errOtherRun}
 		case e.Header != nil:
 			id = e.Header.ID
 		case e.Sample != nil && e.Sample.Outcome == bench.OK:

@@ -1,14 +1,18 @@
 package app
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,6 +41,7 @@ type playedFleet struct {
 	slow, steal map[string]float64
 	passes      []string // NODE/PASS of each pod that ran
 	spoil       func(node string, log []byte) []byte
+	fault       atomic.Pointer[func(*http.Request) *kubetest.Fault] // see kubetest.Options; nil = none
 }
 
 func playFleet(t *testing.T, nodes ...string) *playedFleet {
@@ -45,7 +50,12 @@ func playFleet(t *testing.T, nodes ...string) *playedFleet {
 		t: t, random: rand.New(rand.NewPCG(1, 2)), slow: map[string]float64{}, steal: map[string]float64{},
 		spoil: func(_ string, log []byte) []byte { return log },
 	}
-	p.server = kubetest.Start(t, kubetest.Options{Run: p.pod}, nodes...)
+	p.server = kubetest.Start(t, kubetest.Options{Run: p.pod, Fault: func(r *http.Request) *kubetest.Fault {
+		if fault := p.fault.Load(); fault != nil {
+			return (*fault)(r)
+		}
+		return nil
+	}}, nodes...)
 	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "tare.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -241,13 +251,21 @@ func TestFleetOfAlikeNodes(t *testing.T) {
 // What a pod has written that is not its run, or is cut, is no number; the others are judged all the same.
 func TestFleetWithBadLogs(t *testing.T) {
 	t.Parallel() // it waits for a cluster
-	p := playFleet(t, nodeNames(4)...)
+	p := playFleet(t, nodeNames(5)...)
 	p.spoil = func(node string, log []byte) []byte {
 		switch node {
-		case "node-1": // the run of another node
+		case "node-1":
 			return []byte("tare: nothing\n\x1b[31m")
 		case "node-2":
 			return log[:len(log)/2]
+		case "node-4": // a log that is whole, of what is no run
+			var other bytes.Buffer
+			w := podlog.NewWriter(&other)
+			_, err := fmt.Fprintln(w, "no record")
+			if err := errors.Join(err, w.Flush()); err != nil {
+				t.Error(err)
+			}
+			return other.Bytes()
 		}
 		return log
 	}
@@ -259,6 +277,9 @@ func TestFleetWithBadLogs(t *testing.T) {
 		"node-1": func(o *fleet.Outcome) bool { return o.State != fleet.Done && o.Run == "" },
 		"node-2": func(o *fleet.Outcome) bool { return o.State != fleet.Done && o.Rounds < 10 },
 		"node-3": func(o *fleet.Outcome) bool { return o.State == fleet.Done && o.Rounds == 10 },
+		"node-4": func(o *fleet.Outcome) bool {
+			return o.State == fleet.Failed && o.Run == "" && strings.Contains(o.Reason, "of no use: line 1")
+		},
 	} {
 		if o := f.OutcomeOf(node, 1); o == nil || !want(o) {
 			t.Errorf("%s: %+v", node, o)
@@ -266,6 +287,78 @@ func TestFleetWithBadLogs(t *testing.T) {
 	}
 	if in, _, err := JudgeFleet(t.Context(), p.store, f); err != nil || len(in.Metrics) == 0 {
 		t.Errorf("judged: %v", err)
+	}
+}
+
+// A fleet whose pods run when the cluster fails for a moment stays there, and can be gone on with. One whose Jobs are
+// all refused goes.
+func TestFleetThatDoesNotStart(t *testing.T) {
+	t.Parallel() // it waits for a cluster
+	p := playFleet(t, nodeNames(3)...)
+	away := func(r *http.Request) *kubetest.Fault {
+		if strings.HasSuffix(r.URL.Path, "-start-1") && p.server.Objects("pods") > 0 {
+			return &kubetest.Fault{Code: http.StatusConflict, Message: "not now"}
+		}
+		return nil
+	}
+	p.fault.Store(&away)
+	f, err := p.run(p.request())
+	var problem *Problem
+	if !errors.As(err, &problem) || problem.Kind != FleetStopped || p.server.Objects("pods") != 3 {
+		t.Errorf("error %v, %d pods", err, p.server.Objects("pods"))
+	}
+	p.fault.Store(nil)
+	if err := p.app.GatherFleet(t.Context(), p.store, p.server.Client(), f.ID, FleetHooks{}); err != nil {
+		t.Error(err)
+	}
+	refused := func(r *http.Request) *kubetest.Fault {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/jobs") && !r.URL.Query().Has("dryRun") {
+			return &kubetest.Fault{Code: http.StatusForbidden, Message: "no"}
+		}
+		return nil
+	}
+	p.fault.Store(&refused)
+	_, err = p.run(p.request())
+	if !errors.As(err, &problem) || problem.Kind != FleetFailed || p.server.Objects("configmaps") != 0 {
+		t.Errorf("error %v, %d ConfigMaps", err, p.server.Objects("configmaps"))
+	}
+}
+
+// What is wrong with a node's records is told from what is wrong with the store.
+func TestSinkTellsRecordsFromStore(t *testing.T) {
+	p := playFleet(t)
+	f := fleet.Fleet{ID: "f", Rounds: 3, Source: `{"name":"cpu","workload":"cpu","cells":[{"name":"native"}]}`}
+	var plan bench.Plan
+	if err := json.Unmarshal([]byte(f.Source), &plan); err != nil {
+		t.Fatal(err)
+	}
+	plan = podPlan(plan, "f", "node", 1, 3)
+	sink := func(s bench.Store, took time.Duration, more string) (cluster.Stored, error) {
+		var b strings.Builder
+		h := bench.Header{
+			ID: fleet.RunID("f", 1, "node"), Began: time.Unix(1, 0), Plan: plan, Schedule: schedule.Blocks(plan),
+		}
+		w, err := record.NewWriter(&b, h)
+		if err == nil {
+			sample := bench.Sample{Began: time.Unix(1, 0), Outcome: bench.OK, Elapsed: took}
+			sample.Trial.Block = -plan.Warmup
+			err = w.Append(t.Context(), sample)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &fleetRun{plan: &cluster.Plan{Fleet: f}, store: s}
+		return r.sink(t.Context(), cluster.Part{Node: "node", Pass: 1, Records: []byte(b.String() + more)})
+	}
+	var bad *cluster.BadRecords
+	if stored, err := sink(p.store, time.Second, "damaged\n"); err != nil || stored.Run == "" {
+		t.Errorf("a damaged line: %+v, %v", stored, err)
+	}
+	if _, err := sink(p.store, time.Minute, ""); !errors.As(err, &bad) {
+		t.Errorf("a run that has changed: %v", err)
+	}
+	if _, err := sink(EmptyStore{}, time.Second, ""); err == nil || errors.As(err, &bad) {
+		t.Errorf("a store that takes nothing: %v", err)
 	}
 }
 
@@ -283,7 +376,8 @@ func TestSinkTakesOnlyTheNodesRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := r.sink(t.Context(), cluster.Part{Node: "node", Pass: 1, Records: []byte(b.String())})
-	if !errors.Is(err, errOtherRun) {
+	var bad *cluster.BadRecords
+	if !errors.Is(err, errOtherRun) || !errors.As(err, &bad) {
 		t.Errorf("error %v, want %v", err, errOtherRun)
 	}
 	if stored, err := r.sink(t.Context(), cluster.Part{Node: "node", Pass: 1}); err != nil || stored.Run != "" {

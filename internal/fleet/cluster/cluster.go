@@ -71,7 +71,7 @@ type Hooks struct {
 	Outcome func(fleet.Outcome)
 	// Trouble is told of what does not stop the work, such as a log that could not be read.
 	Trouble func(error)
-	// Sink takes what was read of a node's run: see Part.
+	// Sink takes what was read of a node's run: see Part. BadRecords fails the node; any other error ends the work.
 	Sink func(context.Context, Part) (Stored, error)
 }
 
@@ -95,6 +95,14 @@ type Part struct {
 	Hello   podlog.Hello
 	Trips   []pairs.Trip // not checked
 }
+
+// BadRecords is the error of a Sink that could not use a Part for what is in it.
+type BadRecords struct{ Err error }
+
+func (e *BadRecords) Error() string { return "its records are of no use: " + e.Err.Error() }
+
+// Unwrap returns what is wrong with the records.
+func (e *BadRecords) Unwrap() error { return e.Err }
 
 // Stored is what is stored of a Part.
 type Stored struct {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -325,7 +326,8 @@ func TestNoImage(t *testing.T) {
 	p := plan("a", "b", "c")
 	err := start(t.Context(), s.Client(), p, 1, nil, Hooks{}, quick)
 	const words = "no pod of 3 runs: ErrImagePull: reg/tare: not found"
-	if err == nil || !strings.Contains(err.Error(), words) || len(p.Fleet.Starts) != 0 {
+	var not *NotStarted
+	if !errors.As(err, &not) || !strings.Contains(err.Error(), words) || len(p.Fleet.Starts) != 0 {
 		t.Errorf("start: %v", err)
 	}
 	mustClean(t, s, p)
@@ -632,6 +634,66 @@ func TestSinkFails(t *testing.T) {
 		t.Error(err)
 	}
 	check(t, p, "a", fleet.Done, rounds, "")
+}
+
+// TestBadRecords has a node whose records are of no use after its first rounds: it fails, its log is not read again,
+// and what is stored of it stays, as it does of a node whose last reading gives nothing.
+func TestBadRecords(t *testing.T) {
+	kept := newStore()
+	s := kubetest.Start(t, kubetest.Options{Run: func(p *kubetest.Process) kubetest.Ending {
+		return play(p, func(round int) *kubetest.Ending {
+			for round == 2 && kept.rounds(p.Node+"/1") < 2 && p.Context().Err() == nil {
+				time.Sleep(5 * time.Millisecond)
+			}
+			return nil
+		})
+	}}, "a", "b", "c")
+	p, h := plan("a", "b", "c"), kept.hooks()
+	sink, refused := h.Sink, 0
+	h.Sink = func(ctx context.Context, part Part) (Stored, error) {
+		switch n := strings.Count(string(part.Records), "round "); {
+		case part.Node == "b" && n > 2:
+			refused++
+			return Stored{}, fmt.Errorf("run b: %w", &BadRecords{errors.New("line 3 is odd")})
+		case part.Node == "c" && n > 2:
+			return Stored{}, nil
+		}
+		return sink(ctx, part)
+	}
+	mustRun(t, s.Client(), p, h)
+	check(t, p, "a", fleet.Done, rounds, "")
+	check(t, p, "b", fleet.Failed, 2, "its records are of no use: line 3 is odd")
+	check(t, p, "c", fleet.Failed, 2, "only 2 of 3 rounds are whole")
+	for _, n := range []string{"b", "c"} {
+		if o := p.Fleet.OutcomeOf(n, 1); o.Run != "run-"+n {
+			t.Errorf("%s has the run %q", n, o.Run)
+		}
+	}
+	if refused != 1 {
+		t.Errorf("the bad log was read %d times", refused)
+	}
+}
+
+// TestNotStarted tells a cluster that refuses all Jobs from one that fails for a moment.
+func TestNotStarted(t *testing.T) {
+	var fault atomic.Pointer[kubetest.Fault]
+	s := kubetest.Start(t, kubetest.Options{Run: good, Fault: func(r *http.Request) *kubetest.Fault {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/jobs") {
+			return fault.Load()
+		}
+		return nil
+	}}, "a", "b", "c")
+	var not *NotStarted
+	p := plan("a", "b", "c")
+	for code, want := range map[int]bool{http.StatusForbidden: true, http.StatusConflict: false} {
+		fault.Store(&kubetest.Fault{Code: code, Message: "no"})
+		err := start(t.Context(), s.Client(), p, 1, nil, Hooks{}, quick)
+		if err == nil || errors.As(err, &not) != want {
+			t.Errorf("%d: %v", code, err)
+		}
+	}
+	fault.Store(nil)
+	mustClean(t, s, p)
 }
 
 // TestCalls counts requests: a node costs its Job and its log, as the preflight has said.

@@ -1,12 +1,14 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/tare-bench/tare/internal/fleet"
 	"github.com/tare-bench/tare/internal/fleet/kube"
 	"github.com/tare-bench/tare/internal/fleet/podlog"
 )
@@ -291,7 +293,7 @@ func (m *member) message() string {
 	return ""
 }
 
-// sink hands on what was read of a member's run.
+// sink hands on what was read of a member's run. If that is of no use, it ends the member.
 func (g *gathering) sink(m *member, final bool) error {
 	l := m.log
 	part := Part{Node: m.name, Pass: g.pass, Final: final, Trips: l.log.Trips()}
@@ -306,12 +308,17 @@ func (g *gathering) sink(m *member, final bool) error {
 		return nil
 	}
 	stored, err := g.hooks.Sink(g.ctx, part)
+	if bad := (*BadRecords)(nil); errors.As(err, &bad) {
+		g.fail(m, fleet.Failed, bad.Error())
+		m.log = &reading{log: podlog.NewReader()} // the memory of thousands of them counts
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("node %s: %w", m.name, err)
 	}
 	l.sunk = len(part.Records)
 	o := m.outcome
-	o.Run, o.Rounds = stored.Run, stored.Rounds
+	o.Run, o.Rounds = cmp.Or(stored.Run, o.Run), max(stored.Rounds, o.Rounds) // what is stored stays
 	g.set(m, o)
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 
 // finish ends a member: nothing more is read of it. why is what kept the rest from being read; nil = nothing did.
 func (g *gathering) finish(m *member, why error) error {
-	if err := g.sink(m, true); err != nil {
+	if err := g.sink(m, true); err != nil || m.ended() {
 		return err
 	}
 	o := m.outcome

@@ -142,7 +142,7 @@ func (s *session) selector() string {
 	return fmt.Sprintf("%s=%s,%s=%d", kube.LabelRun, s.p.Fleet.ID, labelPass, s.pass)
 }
 
-// fail ends a member without a run.
+// fail ends a member, or says why it waits. What is stored of it stays.
 func (s *session) fail(m *member, state fleet.State, reason string) {
 	o := m.outcome
 	o.State, o.Reason = state, reason

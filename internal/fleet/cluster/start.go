@@ -23,7 +23,8 @@ const atOnce = 16
 
 // Start makes a pass of a fleet: its objects at the client's pace, then, when all pods run that can, the signal to
 // begin. What another client has made already is left as it is. nodes are those of the pass, as indices; nil = all.
-// It sets the pass's beginning in Plan.Fleet.Starts, and Outcomes. An error means that nothing will be measured.
+// It sets the pass's beginning in Plan.Fleet.Starts, and Outcomes. The error is a NotStarted if nothing can be measured;
+// after any other, pods may run, and Start can be called again.
 func Start(ctx context.Context, c *kube.Client, p *Plan, pass int, nodes []int, h Hooks) error {
 	return start(ctx, c, p, pass, nodes, h, usualPace)
 }
@@ -52,14 +53,24 @@ func start(ctx context.Context, c *kube.Client, p *Plan, pass int, nodes []int, 
 		waited := s.awaitPods(ctx)
 		signal, err = s.readStart(ctx) // another client may have been faster, and all may be over
 		switch {
-		case err != nil || signal == nil && waited != nil:
-			return cmp.Or(waited, err)
+		case err != nil: // then it is not known whether all has begun
+			return err
+		case signal == nil && waited != nil:
+			return waited
 		case signal == nil:
 			signal = s.signal(ctx)
 		}
 	}
 	return s.writeStart(ctx, signal)
 }
+
+// NotStarted is the error of a pass that measures nothing: the cluster refuses every Job, or no pod can run.
+type NotStarted struct{ Err error }
+
+func (e *NotStarted) Error() string { return e.Err.Error() }
+
+// Unwrap returns why.
+func (e *NotStarted) Unwrap() error { return e.Err }
 
 // makeRoots makes the ConfigMaps and the Secret that Jobs need, or finds those that are there.
 func (s *session) makeRoots(ctx context.Context) error {
@@ -197,7 +208,7 @@ func (s *session) makeJobs(ctx context.Context) error {
 		s.progress(Creating, n)
 	}
 	if failure == nil && made == 0 {
-		failure = fmt.Errorf("the cluster refuses the Job of every node: %w", refusal)
+		failure = &NotStarted{fmt.Errorf("the cluster refuses the Job of every node: %w", refusal)}
 	}
 	return failure
 }
@@ -232,11 +243,14 @@ func (s *session) awaitPods(ctx context.Context) error {
 			}
 			continue
 		case <-over:
-			return s.someRun()
+			return s.someRun() // others may still come
 		case <-tick.C:
 		}
 		if s.ready(ctx) {
-			return s.someRun()
+			if err := s.someRun(); err != nil {
+				return &NotStarted{err}
+			}
+			return nil
 		}
 	}
 }

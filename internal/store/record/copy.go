@@ -161,6 +161,9 @@ func (c *Copier) Add(ctx context.Context, e Event) error {
 	return nil
 }
 
+// ErrDiffers means that a run came again, and is not as it was before.
+var ErrDiffers = errors.New("the stored part differs from this file")
+
 // compare reports whether a piece is the first one that the store lacks.
 func (c *Copier) compare(ctx context.Context, e Event) (missing bool, err error) {
 	stored, err, ok := c.next()
@@ -184,8 +187,8 @@ func (c *Copier) compare(ctx context.Context, e Event) (missing bool, err error)
 	case extends(stored, e): // what came was written before
 		return false, nil
 	case !samePiece(stored, e):
-		return false, fmt.Errorf("run %s is stored in part, and the stored part differs from this file before trial "+
-			"%d: import it into another store with --store", c.header.ID, c.at)
+		return false, fmt.Errorf("run %s is stored in part, and %w before trial %d: import it into another store with "+
+			"--store", c.header.ID, ErrDiffers, c.at)
 	}
 	if e.Sample != nil {
 		c.at++

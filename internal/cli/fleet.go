@@ -221,8 +221,9 @@ func (o *fleetOptions) readNumbers(r *app.FleetRequest) (err error) {
 	}
 	for _, n := range o.networks {
 		if n != pairs.Pod {
-			return &usageError{fmt.Errorf("a fleet has no network %q", n), "round trips are measured over the network of pods: " +
-				"--network pod"}
+			return &usageError{
+				fmt.Errorf("a fleet has no network %q", n), "round trips are measured over the network of pods: --network pod",
+			}
 		}
 	}
 	if err := program.CheckName(r.Image); err != nil {

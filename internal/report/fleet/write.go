@@ -20,7 +20,10 @@ func WriteCSV(w io.Writer, d *Document) error {
 		"adjusted_p", "noise", "run",
 	}}
 	for _, n := range d.Nodes {
-		begin := []string{plain.Cell(n.Name), plain.Cell(n.Group), plain.Cell(n.Zone), string(n.State), plain.Cell(n.Reason), strconv.Itoa(n.Rounds)}
+		begin := []string{
+			plain.Cell(n.Name), plain.Cell(n.Group), plain.Cell(n.Zone), string(n.State), plain.Cell(n.Reason),
+			strconv.Itoa(n.Rounds),
+		}
 		if len(n.Findings) == 0 {
 			rows = append(rows, append(append(begin, make([]string, 9)...), n.Run))
 		}

@@ -64,7 +64,8 @@ func (p *Process) Env(name string) string {
 	return ""
 }
 
-// IP is the pod's address, on which a process of this machine can listen: each node has one pod at a time in most tests, so it goes by the pod's version.
+// IP is the pod's address, on which a process of this machine can listen. It is made of the pod's version, which no
+// other pod has.
 func (p *Process) IP() string {
 	n, _ := strconv.Atoi(p.Pod.ResourceVersion)
 	return fmt.Sprintf("127.201.%d.%d", n>>8&255, n&255)

@@ -1,16 +1,12 @@
 package app
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -19,9 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/fleet/cluster"
 	"github.com/tare-bench/tare/internal/fleet/kube"
 	"github.com/tare-bench/tare/internal/fleet/odd"
-	"github.com/tare-bench/tare/internal/fleet/pairs"
 	"github.com/tare-bench/tare/internal/run"
-	"github.com/tare-bench/tare/internal/store/record"
 )
 
 // What a fleet has if nobody asks for something else.
@@ -82,7 +76,7 @@ func (a *App) PlanFleet(
 	f := &found.Plan.Fleet
 	if slots := slotTime(len(f.Nodes), f.Rounds); r.Round == 0 {
 		f.Round += slots
-		found.Length += time.Duration(f.Rounds) * slots
+		found.Estimate()
 	} else if slots >= f.Round {
 		found.Problems = append(found.Problems, fmt.Sprintf("the round trips of a round take %v, and a round has %v: "+
 			"ask for longer rounds, such as --round %v", slots, f.Round, slots+round))
@@ -195,6 +189,7 @@ type fleetRun struct {
 	plan   *cluster.Plan
 	hooks  FleetHooks
 	saved  time.Time
+	trips  map[int]bool // the nodes whose round trips the plan has; nil = not known yet
 }
 
 // notStarted is the error of a fleet that measures nothing.
@@ -207,6 +202,7 @@ func (r *fleetRun) goOn(ctx context.Context) error {
 	var not *notStarted
 	if errors.As(err, &not) {
 		err = not.error
+		r.failWaiting(err)
 		if !r.hooks.Keep {
 			err = errors.Join(err, r.clean(ctx))
 		}
@@ -223,6 +219,21 @@ func (r *fleetRun) goOn(ctx context.Context) error {
 		return &Problem{Kind: FleetStopped, Err: err, Run: f.ID}
 	}
 	return fleetOutcome(f)
+}
+
+// failWaiting says of the nodes of a fleet that did not start that nothing will come of them.
+func (r *fleetRun) failWaiting(why error) {
+	f := &r.plan.Fleet
+	for _, n := range f.Nodes {
+		o := fleet.Outcome{Node: n.Name, Pass: 1, State: fleet.Waiting}
+		if known := f.OutcomeOf(n.Name, 1); known != nil {
+			o = *known
+		}
+		if o.State == fleet.Waiting || o.State == fleet.Running {
+			o.State, o.Reason = fleet.Failed, cmp.Or(o.Reason, why.Error())
+			f.SetOutcome(o)
+		}
+	}
 }
 
 // passes measures and reads both passes.
@@ -348,86 +359,6 @@ func (r *fleetRun) saveNowAndThen(ctx context.Context) {
 	}
 }
 
-// errOtherRun is the error of records that are not those of the node's run.
-var errOtherRun = errors.New("the log has another run than the one that was asked for")
-
-// sink stores what was read of a node's run. What is wrong with the records is a cluster.BadRecords.
-func (r *fleetRun) sink(ctx context.Context, p cluster.Part) (cluster.Stored, error) {
-	r.takeTrips(p)
-	rounds, id, err := r.check(p)
-	if id == "" || err != nil {
-		return cluster.Stored{}, err
-	}
-	into := importing{store: r.store}
-	err = into.read(ctx, record.NewSalvager(bytes.NewReader(p.Records))) // what was lost counts as failed
-	if errors.Is(err, record.ErrDiffers) {
-		err = &cluster.BadRecords{Err: errors.New("the run in the log is not as it was when it was read before")}
-	}
-	if err != nil {
-		return cluster.Stored{}, err
-	}
-	return cluster.Stored{Run: id, Rounds: rounds}, nil
-}
-
-// check looks whether the records are those of the node's run, and counts its whole rounds. The ID is empty if there
-// is nothing yet.
-func (r *fleetRun) check(p cluster.Part) (rounds int, id string, err error) {
-	f := &r.plan.Fleet
-	var plan bench.Plan
-	if err := json.Unmarshal([]byte(f.Source), &plan); err != nil {
-		return 0, "", fmt.Errorf("the fleet's plan: %w", err)
-	}
-	want := f.Rounds
-	if p.Pass == 2 {
-		want = f.Confirm
-	}
-	plan = podPlan(plan, f.ID, p.Node, p.Pass, want)
-	expected := fleet.RunID(f.ID, p.Pass, p.Node)
-	trials := map[int]int{} // by block
-	lines := record.NewSalvager(bytes.NewReader(p.Records))
-	for {
-		e, err := lines.Next()
-		switch {
-		case errors.Is(err, io.EOF):
-			for block, n := range trials {
-				if block >= 0 && n >= len(plan.Cells) {
-					rounds++
-				}
-			}
-			return rounds, id, nil
-		case err != nil:
-			return 0, "", &cluster.BadRecords{Err: err}
-		case e.Header != nil && (id != "" || e.Header.ID != expected || !sameJSON(e.Header.Plan, plan)):
-			return 0, "", &cluster.BadRecords{Err: errOtherRun}
-		case e.Header != nil:
-			id = e.Header.ID
-		case e.Sample != nil && e.Sample.Outcome == bench.OK:
-			trials[e.Sample.Trial.Block]++
-		}
-	}
-}
-
-// longestTrip is more than any round trip between machines takes, in seconds.
-const longestTrip = 60
-
-// takeTrips takes the round trips that a node has measured, in place of those that were read of it before. It takes
-// them when all are there, because a large fleet has many.
-func (r *fleetRun) takeTrips(p cluster.Part) {
-	f := &r.plan.Fleet
-	node := slices.IndexFunc(f.Nodes, func(n fleet.Node) bool { return n.Name == p.Node })
-	if len(p.Trips) == 0 || !p.Final || p.Pass != 1 || node < 0 {
-		return
-	}
-	f.Trips = slices.DeleteFunc(f.Trips, func(t pairs.Trip) bool { return t.Client == node })
-	for _, t := range p.Trips {
-		if t.Client == node && t.Server >= 0 && t.Server < len(f.Nodes) && t.Server != node &&
-			t.Round >= 0 && t.Round < f.Rounds && slices.Contains(f.Networks, t.Network) &&
-			t.Seconds > 0 && t.Seconds < longestTrip && !math.IsNaN(t.Seconds) {
-			f.Trips = append(f.Trips, t)
-		}
-	}
-}
-
 // fleetOutcome is how a fleet has ended: ErrTrialsFailed if nodes of it are missing, nil if all were measured.
 func fleetOutcome(f *fleet.Fleet) error {
 	measured, missing := 0, 0
@@ -453,80 +384,6 @@ func fleetOutcome(f *fleet.Fleet) error {
 		return ErrTrialsFailed
 	}
 	return nil
-}
-
-// fleetKeeper is a store as one of fleets.
-func fleetKeeper(s bench.Store) (bench.FleetKeeper, error) {
-	k, ok := s.(bench.FleetKeeper)
-	if !ok {
-		return nil, fmt.Errorf("%w: this store keeps no fleets", bench.ErrUnsupported)
-	}
-	return k, nil
-}
-
-// Fleets are the IDs of the stored fleets, newest first.
-func Fleets(ctx context.Context, s bench.Store) ([]string, error) {
-	if _, none := s.(EmptyStore); none {
-		return nil, nil
-	}
-	k, err := fleetKeeper(s)
-	if err != nil {
-		return nil, err
-	}
-	return k.Fleets(ctx)
-}
-
-// FindFleet reads the fleet that a user means: by its ID, a unique beginning or end of it, or bench.LastRun for the
-// newest, as an empty name does. If that is none or several, the error is a Problem.
-func FindFleet(ctx context.Context, s bench.Store, name string) (*fleet.Fleet, error) {
-	all, err := Fleets(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	var found []string
-	switch {
-	case len(all) == 0:
-		return nil, &Problem{Kind: NoFleets, Err: errors.New("no fleet is stored")}
-	case name == "" || name == bench.LastRun:
-		found = all[:1]
-	default:
-		found = slices.DeleteFunc(slices.Clone(all), func(id string) bool {
-			return !strings.HasPrefix(id, name) && !strings.HasSuffix(id, name)
-		})
-	}
-	switch len(found) {
-	case 0:
-		return nil, &Problem{Kind: NoFleet, Err: fmt.Errorf("no fleet %.80q", name), Names: all}
-	case 1:
-		return readFleet(ctx, s, found[0])
-	}
-	return nil, &Problem{
-		Kind: NoFleet, Names: found,
-		Err: fmt.Errorf("%.80q matches %d fleets: %s", name, len(found), strings.Join(found, ", ")),
-	}
-}
-
-func readFleet(ctx context.Context, s bench.Store, id string) (*fleet.Fleet, error) {
-	k, err := fleetKeeper(s)
-	if err != nil {
-		return nil, err
-	}
-	text, err := k.Fleet(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	var f fleet.Fleet
-	if err := json.Unmarshal(text, &f); err != nil {
-		return nil, fmt.Errorf("fleet %s: %w", id, err)
-	}
-	switch {
-	case f.Format > fleet.Format:
-		return nil, fmt.Errorf("fleet %s: its format is %d, and this tare reads %d: use a newer tare", id, f.Format,
-			fleet.Format)
-	case f.ID != id || len(f.Namespaces) == 0:
-		return nil, fmt.Errorf("fleet %s: what is stored of it is damaged", id)
-	}
-	return &f, nil
 }
 
 // CleanFleet removes from the cluster what is there of a fleet, and says how many objects went. One that is still

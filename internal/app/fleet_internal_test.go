@@ -22,6 +22,7 @@ import (
 	"github.com/tare-bench/tare/internal/fleet/cluster"
 	"github.com/tare-bench/tare/internal/fleet/kube/kubetest"
 	"github.com/tare-bench/tare/internal/fleet/odd"
+	"github.com/tare-bench/tare/internal/fleet/pairs"
 	"github.com/tare-bench/tare/internal/fleet/podlog"
 	"github.com/tare-bench/tare/internal/schedule"
 	"github.com/tare-bench/tare/internal/store/record"
@@ -318,9 +319,71 @@ func TestFleetThatDoesNotStart(t *testing.T) {
 		return nil
 	}
 	p.fault.Store(&refused)
-	_, err = p.run(p.request())
+	f, err = p.run(p.request())
 	if !errors.As(err, &problem) || problem.Kind != FleetFailed || p.server.Objects("configmaps") != 0 {
 		t.Errorf("error %v, %d ConfigMaps", err, p.server.Objects("configmaps"))
+	}
+	for _, n := range f.Nodes {
+		if o := f.OutcomeOf(n.Name, 1); o == nil || o.State != fleet.Failed || o.Reason == "" {
+			t.Errorf("%s: %+v, want that it failed", n.Name, o)
+		}
+	}
+}
+
+// A client whose login has expired has not been refused: the fleet stays, and another login goes on with it.
+func TestFleetWithExpiredLogin(t *testing.T) {
+	t.Parallel() // it waits for a cluster
+	p := playFleet(t, nodeNames(3)...)
+	expired := func(r *http.Request) *kubetest.Fault {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/jobs") && !r.URL.Query().Has("dryRun") {
+			return &kubetest.Fault{Code: http.StatusUnauthorized, Message: "Unauthorized"}
+		}
+		return nil
+	}
+	p.fault.Store(&expired)
+	f, err := p.run(p.request())
+	var problem *Problem
+	if !errors.As(err, &problem) || problem.Kind != FleetStopped || p.server.Objects("configmaps") == 0 {
+		t.Errorf("error %v, %d ConfigMaps", err, p.server.Objects("configmaps"))
+	}
+	p.fault.Store(nil)
+	if err := p.app.GatherFleet(t.Context(), p.store, p.server.Client(), f.ID, FleetHooks{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Of round trips, a node's own are taken, no more than it can have measured, and those read last.
+func TestTakeTrips(t *testing.T) {
+	f := fleet.Fleet{Rounds: 2, Networks: []string{"pod"}, Nodes: make([]fleet.Node, 3)}
+	for i := range f.Nodes {
+		f.Nodes[i].Name = "n" + strconv.Itoa(i)
+	}
+	kept := pairs.Trip{Meeting: pairs.Meeting{Client: 0, Server: 1}, Network: "pod", Seconds: 1}
+	f.Trips = []pairs.Trip{kept, {Meeting: pairs.Meeting{Client: 1, Server: 0}, Network: "pod", Seconds: 9}}
+	good := pairs.Trip{Meeting: pairs.Meeting{Client: 1, Server: 2}, Network: "pod", Seconds: 1}
+	lost := good
+	lost.Seconds, lost.Lost = 0, "no answer"
+	bad := slices.Repeat([]pairs.Trip{good}, 6)
+	bad[0].Client = 0
+	bad[1].Server = 3
+	bad[2].Round = 2
+	bad[3].Network = "host"
+	bad[4].Seconds = longestTrip
+	bad[5].Seconds = 0
+	r := &fleetRun{plan: &cluster.Plan{Fleet: f}}
+	r.takeTrips(cluster.Part{Node: "n1", Pass: 1, Trips: append(bad, good, lost)})
+	if len(r.plan.Fleet.Trips) != 2 {
+		t.Errorf("of what is not final, there is %+v", r.plan.Fleet.Trips)
+	}
+	r.takeTrips(cluster.Part{Node: "n1", Pass: 1, Final: true, Trips: append(bad, good, lost)})
+	if got := r.plan.Fleet.Trips; !slices.Equal(got, []pairs.Trip{kept, good, lost}) {
+		t.Errorf("got %+v", got)
+	}
+	r.takeTrips(cluster.Part{Node: "n2", Pass: 1, Final: true, Trips: slices.Repeat([]pairs.Trip{
+		{Meeting: pairs.Meeting{Client: 2, Server: 1}, Network: "pod", Seconds: 1},
+	}, 100)})
+	if got := len(r.plan.Fleet.Trips); got != 3+2*3 {
+		t.Errorf("%d round trips, want three and those of three meetings in each of two rounds", got)
 	}
 }
 

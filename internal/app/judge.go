@@ -64,7 +64,7 @@ func JudgeFleet(ctx context.Context, s bench.Store, f *fleet.Fleet) (in *fleetre
 	}
 	in.Judged = odd.Judge(in.Odd)
 	in.Reasons = explainNodes(in, runs)
-	in.Paths = pathsOf(f)
+	in.Paths, in.Clocks = pathsOf(f), pairs.Clocks(f.Trips)
 	return in, unread, nil
 }
 
@@ -97,6 +97,7 @@ func (j *judging) readAll(ctx context.Context, s bench.Store, runs [][2]*nodeRun
 	// The first one alone, because it says which metrics there are.
 	workers, next := 1, 0
 	var mu sync.Mutex
+	var failed []error
 	for next < len(tasks) && ctx.Err() == nil {
 		batch := tasks[next:min(next+64*workers, len(tasks))]
 		if j.plan == nil {
@@ -111,7 +112,7 @@ func (j *judging) readAll(ctx context.Context, s bench.Store, runs [][2]*nodeRun
 					r, readErr := j.read(ctx, s, t.run, t.pass)
 					mu.Lock()
 					if runs[t.node][t.pass] = r; readErr != nil {
-						unread = errors.Join(unread, fmt.Errorf("run %s: %w", t.run, readErr))
+						failed = append(failed, fmt.Errorf("run %s: %w", t.run, readErr))
 					}
 					mu.Unlock()
 				}
@@ -122,7 +123,7 @@ func (j *judging) readAll(ctx context.Context, s bench.Store, runs [][2]*nodeRun
 			workers = min(8, runtime.GOMAXPROCS(0))
 		}
 	}
-	return unread, ctx.Err()
+	return errors.Join(failed...), ctx.Err()
 }
 
 // errOtherPlan is the error of a run that does not measure what the others of its fleet do.

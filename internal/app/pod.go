@@ -21,12 +21,8 @@ import (
 	"github.com/tare-bench/tare/internal/store/record"
 )
 
-const (
-	// startLimit is how long a pod waits for its start signal: longer than the largest fleet needs until its pods run.
-	startLimit = time.Hour
-	// podGrace is how long the trial in flight may take when the pod is to end: less than the grace of the pod.
-	podGrace = 20 * time.Second
-)
+// podGrace is how long the trial in flight may take when the pod is to end: less than the grace of the pod.
+const podGrace = 20 * time.Second
 
 // Pod measures on one node of a fleet: it waits for the start signal, measures in each round, and writes what it has
 // measured to log, the pod's standard output. When interrupt is closed, it ends after the trial in flight. The
@@ -100,7 +96,7 @@ func (p *podRun) measure(ctx context.Context) error {
 		return err
 	}
 	defer stopListening()
-	if p.start, err = p.AwaitStart(p.waiting, startLimit); err != nil {
+	if p.start, err = p.AwaitStart(p.waiting, p.Order.Wait); err != nil {
 		if errors.Is(err, context.Canceled) {
 			err = errors.New("the pod was ended before its start signal came")
 		}
@@ -256,11 +252,11 @@ func (p *podRun) meetOthers() error {
 		return run.ErrInterrupted
 	}
 	measured := p.trips.Measure(p.waiting, p.round, begin)
-	for i := range measured.Trips {
-		t := &measured.Trips[i]
+	for i := range measured {
+		t := &measured[i]
 		t.Client, t.Server = p.start.Peers[t.Client].Index, p.start.Peers[t.Server].Index
 	}
-	return p.log.Trips(measured.Trips)
+	return p.log.Trips(measured)
 }
 
 // A podStore keeps one run: it writes its records into the log of the pod.

@@ -348,7 +348,9 @@ func (a *invocation) fleetManifestsCommand() *cobra.Command {
 		Use:   "manifests [EXPERIMENT|FILE]",
 		Short: "Print the objects that 'tare fleet run' would make, as YAML",
 		Long: `Manifests prints the objects of a fleet for somebody who wants to read them
-first. It makes nothing. The nodes are those of now.`,
+first. It makes nothing, and what is printed is not for 'kubectl apply': objects
+made that way have no owner, and 'tare fleet clean' leaves them. The nodes are
+those of now.`,
 		Args: atMostOne("an experiment"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := a.newApp()

@@ -160,7 +160,10 @@ func TestFleet(t *testing.T) {
 	} {
 		p.must(t, args...)
 	}
-	p.must(t, "rm", shown.Fleet, "--yes")
+	if got := p.tare(t, "rm", "20", "--yes"); got.code == 0 || len(p.runs(t)) != 3 {
+		t.Errorf("what may mean several runs has removed something: exit code %d\n%s", got.code, got.stdout)
+	}
+	p.must(t, "rm", shown.Fleet[len(shown.Fleet)-4:], "--yes")
 	if all := p.runs(t); len(all) != 0 {
 		t.Errorf("%d runs are left of the fleet", len(all))
 	}
@@ -193,7 +196,11 @@ func TestFleetGather(t *testing.T) {
 		t.Fatalf("fleets in the cluster: %+v, %v", all, err)
 	}
 	other.must(t, "fleet", "gather", all[0].ID, "--qps", "1000", "--keep")
-	p.must(t, "fleet", "gather", "--qps", "1000")
+	p.must(t, "fleet", "gather", "--qps", "1000", "--keep")
+	if got := p.tare(t, "fleet", "clean", "x"+all[0].ID); got.code == 0 || s.Objects("jobs") == 0 {
+		t.Errorf("a fleet that there is not: exit code %d, %d Jobs are left", got.code, s.Objects("jobs"))
+	}
+	p.must(t, "fleet", "clean", all[0].ID[len(all[0].ID)-4:])
 	wantNoObjects(t, s)
 	for _, n := range slices.Concat(p.shownFleet(t).Nodes, other.shownFleet(t).Nodes) {
 		if n.State != string(fleet.Done) || n.Rounds != 3 {

@@ -31,6 +31,7 @@ type Order struct {
 	Rounds   int           `json:"rounds"`            // of pass 1
 	Confirm  int           `json:"confirm,omitempty"` // of pass 2
 	Round    time.Duration `json:"round_ns"`
+	Wait     time.Duration `json:"wait_ns"` // how long a pod waits for its start signal
 	Networks []string      `json:"networks,omitempty"`
 	Host     bool          `json:"host,omitempty"`
 }

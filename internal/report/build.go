@@ -104,7 +104,7 @@ func newRun(h *bench.Header, end *bench.End) Run {
 		Workload: h.Plan.Workload, BlockNumbers: []int{},
 		Seed: h.Plan.Seed, Precision: h.Plan.Precision, Margins: h.Plan.Margins, Stopped: stoppedIncomplete,
 		Host: h.Host, Engines: h.Engines, Labels: h.Plan.Labels, Programs: programs(h.Plan.Cells),
-		Plan: newPlan(h),
+		Plan: newPlan(h), imported: h.Imported,
 	}
 	if r.Engines == nil {
 		r.Engines = []bench.EngineInfo{}

@@ -84,6 +84,7 @@ type Run struct {
 	Programs []string        `json:"programs"`
 	Overhead *bench.Overhead `json:"overhead"` // of tare itself; null where the run is incomplete
 	Plan     Plan            `json:"plan"`
+	imported bool
 }
 
 // Trials counts trials by outcome.

@@ -51,7 +51,8 @@ func legend(comparisons int, tables []Table, ratios string) string {
 }
 
 // neededLegend says what the number of blocks is that an unclear comparison needs; empty where there is none.
-func neededLegend(primary []Metric, stopped string) string {
+// extensible says that the run can be extended here: that adds a look, which needs more blocks.
+func neededLegend(primary []Metric, extensible bool) string {
 	needs := slices.ContainsFunc(primary, func(m Metric) bool {
 		return slices.ContainsFunc(m.tables(), func(c Condition) bool {
 			return slices.ContainsFunc(c.Rows, func(r Row) bool {
@@ -62,10 +63,10 @@ func neededLegend(primary []Metric, stopped string) string {
 	switch {
 	case !needs:
 		return ""
-	case stopped == StillRunning || stopped == stoppedIncomplete:
-		return "; needs ~N blocks: in all, estimated from the noise so far"
-	default:
+	case extensible:
 		return "; needs ~N blocks: in all, if the run is extended; estimated from the noise so far"
+	default:
+		return "; needs ~N blocks: in all, estimated from the noise so far"
 	}
 }
 

@@ -213,11 +213,11 @@ const longest = 2 * time.Hour
 
 // nextSteps are at most two commands. A run that was imported can only be shown here.
 func (d *Document) nextSteps(run *Run, primary []Metric, r *analysis.Result, short Short) (steps []Step) {
-	id, imported := short.name(run), r.Header.Imported
+	id := short.name(run)
 	switch {
-	case run.Stopped == stoppedIncomplete && !imported:
+	case run.Stopped == stoppedIncomplete && !run.imported:
 		steps = append(steps, Step{"tare resume " + id, "finishes this run"})
-	case imported || run.Stopped == StillRunning || run.Blocks == 0 || !unsettled(primary):
+	case !run.extensible() || run.Blocks == 0 || !unsettled(primary):
 	case 3*r.Wall > longest:
 		steps = append(steps, Step{"tare doctor", "shows what disturbs measurements on this machine"})
 	default:

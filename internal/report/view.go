@@ -55,7 +55,7 @@ func (d *Document) sayMetrics(marks *markIndex) {
 	if slices.ContainsFunc(primary, func(m Metric) bool { return m.spread() }) {
 		d.Legend += "; blocks ±: how much the baseline differs between blocks (half the interquartile range)"
 	}
-	d.Legend += neededLegend(primary, d.Runs[0].Stopped)
+	d.Legend += neededLegend(primary, d.Runs[0].extensible())
 	d.Details = detailTables(details, marks)
 	for _, m := range details {
 		d.DetailTables = append(d.DetailTables, metricTable(m, marks))

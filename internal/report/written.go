@@ -41,6 +41,11 @@ func (r *Run) say(running bool) {
 	}
 }
 
+// extensible reports whether blocks can be added here to a run that has ended.
+func (r *Run) extensible() bool {
+	return !r.imported && r.Stopped != stoppedIncomplete && r.Stopped != StillRunning
+}
+
 // newNotes is never nil.
 func newNotes(all []bench.Remark) []bench.Remark { return append([]bench.Remark{}, all...) }
 

@@ -342,7 +342,8 @@ func (r *runner) blocks(ctx context.Context) (bench.StopReason, error) {
 
 // rehearse performs the first of the next trials whose cell is not skipped, and throws its sample away. Trials are
 // some percent slower after the pause in which a traced one is attached to and its events are read: this one takes
-// that, so that no timed one does.
+// that, so that no timed one does. It comes before the hooks of the block, which may make what a trial would spoil,
+// such as cold caches.
 func (r *runner) rehearse(ctx context.Context, next []bench.Trial) error {
 	i := slices.IndexFunc(next, func(t bench.Trial) bool {
 		return r.unsupported[t.Cell].reason == "" && r.givenUp(t.Cell) == ""

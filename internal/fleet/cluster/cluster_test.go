@@ -696,6 +696,45 @@ func TestNotStarted(t *testing.T) {
 	mustClean(t, s, p)
 }
 
+// A Job that was refused, and is made when the fleet goes on, is read like any other.
+func TestRefusedAndMade(t *testing.T) {
+	var full, busy atomic.Bool
+	s := kubetest.Start(t, kubetest.Options{Run: good, Fault: func(r *http.Request) *kubetest.Fault {
+		switch {
+		case full.Load() && r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/jobs"):
+			if full.CompareAndSwap(true, false) {
+				return &kubetest.Fault{Code: http.StatusForbidden, Message: "exceeded quota"}
+			}
+		case busy.Load() && strings.HasSuffix(r.URL.Path, "-start-1"): // the client ends here
+			return &kubetest.Fault{Code: http.StatusConflict, Message: "not now"}
+		}
+		return nil
+	}}, "a", "b", "c")
+	p := plan("a", "b", "c")
+	full.Store(true)
+	c := s.Client()
+	h := Hooks{Progress: func(phase Phase, done, _ int) {
+		if phase == Creating && done == 3 {
+			busy.Store(true)
+		}
+	}}
+	if err := start(t.Context(), c, p, 1, nil, h, quick); err == nil {
+		t.Fatal("the first client was not stopped")
+	}
+	refused := 0
+	for _, o := range p.Fleet.Outcomes {
+		refused += btoi(o.State == fleet.Failed)
+	}
+	if refused != 1 {
+		t.Fatalf("%d Jobs were refused, want one: %+v", refused, p.Fleet.Outcomes)
+	}
+	busy.Store(false)
+	mustRun(t, c, p, newStore().hooks())
+	for _, n := range []string{"a", "b", "c"} {
+		check(t, p, n, fleet.Done, rounds, "")
+	}
+}
+
 // TestCalls counts requests: a node costs its Job and its log, as the preflight has said.
 func TestCalls(t *testing.T) {
 	var names []string

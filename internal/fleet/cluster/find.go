@@ -27,16 +27,23 @@ func Find(ctx context.Context, c *kube.Client, namespace, id string) (*Plan, err
 	}
 	root := &kube.ConfigMap{Meta: kube.Meta{Name: rootName(id), Namespace: namespace}}
 	err := c.Get(ctx, root)
-	if errors.Is(err, kube.ErrNotFound) { // the first of several
-		root.Name, root.Namespace = rootName(id), spaces(namespace, perSpace+1)[0]
-		if c.Get(ctx, root) != nil {
+	if errors.Is(err, kube.ErrNotFound) {
+		root.Name, root.Namespace = rootName(id), firstOfSeveral(namespace)
+		switch several := c.Get(ctx, root); {
+		case errors.Is(several, kube.ErrNotFound), errors.Is(several, kube.ErrForbidden): // most have no such namespace
 			return nil, err
+		default:
+			err = several
 		}
-	} else if err != nil {
+	}
+	if err != nil {
 		return nil, err
 	}
 	return complete(ctx, c, root)
 }
+
+// firstOfSeveral is the first namespace of a fleet that is too large for one.
+func firstOfSeveral(namespace string) string { return spaces(namespace, perSpace+1)[0] }
 
 // complete is the plan in a root, with the beginnings of its passes.
 func complete(ctx context.Context, c *kube.Client, root *kube.ConfigMap) (*Plan, error) {
@@ -61,12 +68,19 @@ func complete(ctx context.Context, c *kube.Client, root *kube.ConfigMap) (*Plan,
 	return p, nil
 }
 
-// List finds the fleets of a namespace. A root that cannot be read is told as an error beside the others.
+// List finds the fleets of a namespace, and those that were too large for it and have several. A root that cannot be
+// read is told as an error beside the others.
 func List(ctx context.Context, c *kube.Client, namespace string) ([]Found, error) {
 	maps, err := kube.List[kube.ConfigMap](ctx, c, kube.Query{Namespace: namespace, Labels: kube.LabelRun})
 	if err != nil {
 		return nil, err
 	}
+	several := kube.Query{Namespace: firstOfSeveral(namespace), Labels: kube.LabelRun}
+	more, err := kube.List[kube.ConfigMap](ctx, c, several)
+	if err != nil && !errors.Is(err, kube.ErrForbidden) && !errors.Is(err, kube.ErrNotFound) { // most have none
+		return nil, err
+	}
+	maps = append(maps, more...)
 	var all []Found
 	var errs []error
 	for i := range maps {

@@ -197,6 +197,7 @@ func (g *gathering) attend(m *member) error {
 	case m.going() && !m.over() && now.Sub(m.since) > g.pace.gone:
 		return g.finish(m, errSilent)
 	case now.Before(l.again):
+	case !l.failed.IsZero() && g.under >= atOnce/2: // dead nodes must not keep those from it that are there
 	case m.over(), m.going() && m.hasLog():
 		g.ask(m)
 	case m.running() && now.Sub(l.last) > g.pace.sweep && g.under < atOnce/2: // what is urgent needs the rest
@@ -238,9 +239,7 @@ const maxLog = 48 << 20
 
 // readLog reads the log of a pod, all of it: its times are by the node's clock, which may be wrong.
 func readLog(ctx context.Context, c *kube.Client, pod *kube.Pod, into *podlog.Reader) error {
-	ctx, stop := context.WithTimeout(ctx, time.Minute)
-	defer stop()
-	text, err := c.Log(ctx, pod.Namespace, pod.Name, kube.LogOptions{Container: container, Limit: maxLog})
+	text, err := c.Log(ctx, pod.Namespace, pod.Name, container, maxLog)
 	if err != nil {
 		return err
 	}

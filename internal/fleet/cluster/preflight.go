@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/fleet/kube"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 const (
@@ -60,6 +62,9 @@ func CheckFirst(ctx context.Context, c *kube.Client, r Request) (*Preflight, err
 		r.Fleet.GroupBy = DefaultGroups
 	}
 	base := r.Fleet.Namespaces[0]
+	if err := f.checkVersion(ctx); err != nil {
+		return nil, err
+	}
 	if ok, why, err := c.Allowed(ctx, rights[0].access("list", "")); err != nil {
 		return nil, err
 	} else if !ok {
@@ -89,8 +94,19 @@ func CheckFirst(ctx context.Context, c *kube.Client, r Request) (*Preflight, err
 			return nil, err
 		}
 	}
-	f.cost()
+	f.Estimate()
 	return &f.Preflight, nil
+}
+
+// oldest is the first version of Kubernetes 1 that has all that a fleet needs: a Job's podFailurePolicy.
+const oldest = 25
+
+func (f *preflight) checkVersion(ctx context.Context) error {
+	v, err := f.c.Version(ctx)
+	if err == nil && v.Major == 1 && v.Minor < oldest {
+		f.problem("the cluster has Kubernetes %s, and a fleet needs 1.%d or later", v.Text, oldest)
+	}
+	return err
 }
 
 func firstOmission(p *Plan) string {
@@ -191,7 +207,8 @@ func (f *preflight) checkQuota(ctx context.Context, space string, n int) error {
 			f.note("quota %s/%s counts only some pods: it was not looked at", space, q.Name)
 			continue
 		}
-		for name, hard := range q.Status.Hard {
+		for _, name := range slices.Sorted(maps.Keys(q.Status.Hard)) {
+			hard := q.Status.Hard[name]
 			total, known := few[name]
 			if one, perPod := need[name]; perPod {
 				total, known = one*float64(n), true
@@ -204,12 +221,20 @@ func (f *preflight) checkQuota(ctx context.Context, space string, n int) error {
 				f.problem("quota %s/%s wants a limit of CPUs for each pod, and pods have none unless --cpus is given",
 					space, q.Name)
 			case used+total > limit:
-				f.problem("quota %s/%s allows %s %s, of which %g are used: the fleet needs %g. "+
-					"Raise it, or measure fewer nodes", space, q.Name, hard, name, used, total)
+				f.problem("quota %s/%s allows %s %s, of which %s are used: the fleet needs %s. "+
+					"Raise it, or measure fewer nodes", space, q.Name, hard, name, amount(name, used), amount(name, total))
 			}
 		}
 	}
 	return nil
+}
+
+// amount is how much of a resource that is.
+func amount(resource string, v float64) string {
+	if strings.Contains(resource, "memory") {
+		return unit.Format(v, unit.Bytes)
+	}
+	return fmt.Sprintf("%.6g", v)
 }
 
 // checkLimits looks for limits that the namespace would add, and for those that are too small.
@@ -279,8 +304,8 @@ func (f *preflight) refused(err error, what, space string) error {
 	return nil
 }
 
-// cost is what the fleet takes.
-func (f *preflight) cost() {
+// Estimate says what the fleet of the plan takes, and whether somebody should be asked.
+func (f *Preflight) Estimate() {
 	p := &f.Plan
 	n, rounds := len(p.Fleet.Nodes), p.Fleet.Rounds+p.Fleet.Confirm
 	f.Objects = n + 4*len(p.Fleet.Namespaces)
@@ -303,7 +328,7 @@ func (f *preflight) cost() {
 	switch {
 	case n > askAbove:
 		f.Ask = fmt.Sprintf("%d nodes are measured", n)
-	case f.r.Fleet.Host:
+	case p.Fleet.Host:
 		f.Ask = "pods are privileged on the nodes"
 	}
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -162,6 +163,10 @@ func refusals(t *testing.T) []refusal {
 			name: "nobody", change: func(r *Request) { r.Nodes = []string{"zz"} },
 			problem: "no node of 3 can be measured; zz: ",
 		},
+		{
+			name: "old", options: kubetest.Options{Minor: 24},
+			problem: "the cluster has Kubernetes v1.24.4, and a fleet needs 1.25 or later",
+		},
 		{name: "alone", change: func(r *Request) { r.Nodes = []string{"a"} }, problem: "only one node"},
 	}
 }
@@ -229,6 +234,29 @@ func TestSpaces(t *testing.T) {
 	back, err := readPlan(root)
 	if err != nil || len(back.Fleet.Nodes) != 5001 {
 		t.Errorf("read back: %v", err)
+	}
+	s := kubetest.Start(t, kubetest.Options{Forbid: func(a kube.Access) string {
+		if a.Namespace == "elsewhere-0" { // as RBAC refuses what there is not
+			return "no"
+		}
+		return ""
+	}})
+	for _, name := range append(p.Fleet.Namespaces, "tare", "elsewhere") {
+		s.Put(&kube.Namespace{Meta: kube.Meta{Name: name}})
+	}
+	s.Put(root)
+	all, err := List(t.Context(), s.Client(), "tare")
+	if err != nil || len(all) != 1 || len(all[0].Plan.Fleet.Nodes) != 5001 {
+		t.Errorf("listed: %d fleets, %v", len(all), err)
+	}
+	if found, err := Find(t.Context(), s.Client(), "tare", p.Fleet.ID); err != nil || len(found.Fleet.Nodes) != 5001 {
+		t.Errorf("found: %v", err)
+	}
+	if all, err := List(t.Context(), s.Client(), "elsewhere"); err != nil || len(all) != 0 {
+		t.Errorf("elsewhere: %d fleets, %v", len(all), err)
+	}
+	if _, err := Find(t.Context(), s.Client(), "elsewhere", p.Fleet.ID); !errors.Is(err, kube.ErrNotFound) {
+		t.Errorf("elsewhere: %v", err)
 	}
 }
 

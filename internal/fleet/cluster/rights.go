@@ -143,8 +143,13 @@ func Manifests(p *Plan) ([]byte, error) {
 		}
 		docs = append(docs, text)
 	}
-	return asYAML(docs)
+	text, err := asYAML(docs)
+	return append([]byte(manifestsHead), text...), err
 }
+
+// manifestsHead stands before the objects.
+const manifestsHead = "# To be read. \"tare fleet run\" makes these objects itself: there the first owns the others,\n" +
+	"# which is how \"tare fleet clean\" finds them.\n"
 
 // asYAML is JSON documents as one stream of YAML.
 func asYAML(docs [][]byte) ([]byte, error) {

@@ -197,7 +197,11 @@ func (s *session) makeJobs(ctx context.Context) error {
 		case r.err == nil:
 			made++
 			r.m.since = time.Now()
-			s.set(r.m, r.m.outcome)
+			o := r.m.outcome
+			if r.m.ended() { // it was refused before: nothing can have been read before the signal
+				o = fleet.Outcome{Node: r.m.name, Pass: s.pass, State: fleet.Waiting}
+			}
+			s.set(r.m, o)
 		case errors.Is(r.err, kube.ErrForbidden), errors.Is(r.err, kube.ErrInvalid), errors.Is(r.err, errForeign):
 			refusal = r.err
 			s.fail(r.m, fleet.Failed, r.err.Error())

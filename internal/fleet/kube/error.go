@@ -19,7 +19,8 @@ var (
 	ErrExists      = errors.New("there is already an object of that name")
 	ErrConflict    = errors.New("somebody else has changed or replaced the object")
 	ErrForbidden   = errors.New("the cluster does not allow it")
-	ErrInvalid     = errors.New("the cluster refuses it") // by its rules or its webhooks
+	ErrLogin       = errors.New("the cluster does not know who asks") // any more
+	ErrInvalid     = errors.New("the cluster refuses it")             // by its rules or its webhooks
 	ErrExpired     = errors.New("what was asked for is too old")
 	ErrUnreachable = errors.New("the API server does not answer")
 )
@@ -81,8 +82,10 @@ func (e *Error) is() error {
 			return ErrExists
 		}
 		return ErrConflict
-	case http.StatusForbidden, http.StatusUnauthorized:
+	case http.StatusForbidden:
 		return ErrForbidden
+	case http.StatusUnauthorized: // it says nothing about what is allowed
+		return ErrLogin
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		return ErrInvalid
 	case http.StatusGone:

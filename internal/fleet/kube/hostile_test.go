@@ -44,7 +44,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	if _, err := c.Nodes(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "larger than 32 MiB") {
 		t.Errorf("a page without an end: %v", err)
 	}
-	log, err := c.Log(t.Context(), "", "p", kube.LogOptions{})
+	log, err := c.Log(t.Context(), "", "p", "tare", 8<<20)
 	if err != nil {
 		t.Fatal(err)
 	}

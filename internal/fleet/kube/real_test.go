@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -49,10 +48,6 @@ func TestOnRealCluster(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = c.Delete(context.Background(), root) })
 	realJob(t, c, root, node.Name)
-	root.Data["plan"] = "y"
-	if err := c.Update(ctx, root); err != nil {
-		t.Error(err)
-	}
 	if err := c.Delete(ctx, root); err != nil {
 		t.Error(err)
 	}
@@ -102,10 +97,7 @@ func realJob(t *testing.T, c *kube.Client, root *kube.ConfigMap, node string) {
 		status.State.Terminated.Message != "digest" || status.ImageID == "" || pod.Spec.Node != node {
 		t.Errorf("the pod ended as %+v", pod.Status)
 	}
-	if text := readLog(t, c, pod.Name, kube.LogOptions{}); text != "on "+node+"\n" {
+	if text := readLog(t, c, pod.Name, 1<<20); text != "on "+node+"\n" {
 		t.Errorf("the log is %q", text)
-	}
-	if text := readLog(t, c, pod.Name, kube.LogOptions{Since: time.Now().Add(time.Hour)}); strings.TrimSpace(text) != "" {
-		t.Errorf("the log of the future is %q", text)
 	}
 }

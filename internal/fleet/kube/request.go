@@ -63,6 +63,9 @@ func (c *Client) ask(ctx context.Context, r *request, into any) (int, error) {
 
 // once makes a request once, and lets read have what the server says if it says yes.
 func (c *Client) once(ctx context.Context, r *request, read func(io.Reader) error) error {
+	if err := c.wait(ctx); err != nil {
+		return err
+	}
 	release, err := c.slot(ctx)
 	if err != nil {
 		return err
@@ -78,6 +81,17 @@ func (c *Client) once(ctx context.Context, r *request, read func(io.Reader) erro
 	return read(answer.Body)
 }
 
+// wait waits until the rate allows a request. That is no time of the request itself, however small the rate is.
+func (c *Client) wait(ctx context.Context) error {
+	if err := c.limiter.Wait(ctx); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return context.DeadlineExceeded // it would be over before the request may be made
+	}
+	return nil
+}
+
 // slot waits until a request may be under way.
 func (c *Client) slot(ctx context.Context) (release func(), err error) {
 	select {
@@ -88,14 +102,8 @@ func (c *Client) slot(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// send makes a request once, within the rate. The answer is one that says yes.
+// send makes a request once. It must be its turn: see wait. The answer is one that says yes.
 func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
-	if err := c.limiter.Wait(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		return nil, context.DeadlineExceeded // it would be over before the request may be made
-	}
 	u := *c.base
 	escaped := make([]string, len(r.path))
 	for i, p := range r.path {

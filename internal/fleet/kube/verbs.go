@@ -11,7 +11,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // request is one about an object, or about its kind if it has no name.
@@ -81,28 +80,11 @@ func (c *Client) create(ctx context.Context, o Object, dry []string) error {
 
 // Get reads the object with the name and namespace that o has.
 func (c *Client) Get(ctx context.Context, o Object) error {
-	return c.change(ctx, "read", http.MethodGet, o, nil)
-}
-
-// Update replaces an object if nobody has changed it since it was read: otherwise the error is ErrConflict. Of what
-// tare does not know of its kind, nothing stays.
-func (c *Client) Update(ctx context.Context, o Object) error {
-	if o.meta().ResourceVersion == "" {
-		return fmt.Errorf("the %s %q cannot be updated: it was not read before", o.kind().name, o.meta().Name)
-	}
-	body, err := encode(o)
+	r, err := c.request("read", http.MethodGet, o.kind(), o.meta().Namespace, o.meta().Name)
 	if err != nil {
 		return err
 	}
-	return c.change(ctx, "update", http.MethodPut, o, body)
-}
-
-func (c *Client) change(ctx context.Context, verb, method string, o Object, body []byte) error {
-	r, err := c.request(verb, method, o.kind(), o.meta().Namespace, o.meta().Name)
-	if err != nil {
-		return err
-	}
-	r.body, r.again = body, true
+	r.again = true
 	_, err = c.into(ctx, r, o)
 	return err
 }
@@ -235,65 +217,55 @@ func list[T any, P interface {
 	return nil, "", r.errorf("there is no end of them after %d pages", maxPages)
 }
 
-// LogOptions say what of a log is read.
-type LogOptions struct {
-	Container string    // "" = the only one
-	Since     time.Time // zero = from the beginning; the server goes by whole seconds
-	Limit     int64     // bytes; 0 = 8 MiB. A log is cut there without an error.
-	Previous  bool      // of the container before its last restart
-}
-
-// maxLog is how much of a log is read, in bytes, where nothing else is said.
-const maxLog = 8 << 20
-
-// Log opens the log of a pod as it is now. Reading it is the same request: it ends with the context, and counts as one
-// that is under way until it is closed.
-func (c *Client) Log(ctx context.Context, namespace, pod string, o LogOptions) (io.ReadCloser, error) {
+// Log opens the log of a pod's container as it is now: of at most limit bytes, after which it is cut without an error.
+// Reading it is the same request: it ends a minute after that was made, and counts as one that is under way until it is
+// closed.
+func (c *Client) Log(ctx context.Context, namespace, pod, container string, limit int64) (io.ReadCloser, error) {
 	r, err := c.request("read the log of", http.MethodGet, pods, namespace, pod)
 	if err != nil {
 		return nil, err
 	}
-	limit := o.Limit
-	if limit == 0 {
-		limit = maxLog
-	}
 	r.again = true
 	r.path = append(r.path, "log")
 	r.query.Set("limitBytes", strconv.FormatInt(limit, 10))
-	if o.Container != "" {
-		r.query.Set("container", o.Container)
-	}
-	if !o.Since.IsZero() {
-		r.query.Set("sinceTime", o.Since.UTC().Format(time.RFC3339))
-	}
-	if o.Previous {
-		r.query.Set("previous", "true")
-	}
-	release, err := c.slot(ctx)
+	r.query.Set("container", container)
+	var opened *log
+	_, err = c.repeat(ctx, r, func() error {
+		if err := c.wait(ctx); err != nil {
+			return err
+		}
+		release, err := c.slot(ctx)
+		if err != nil {
+			return err
+		}
+		limited, cancel := context.WithTimeout(ctx, timeout)
+		answer, err := c.send(limited, r)
+		if err != nil {
+			cancel()
+			release()
+			return err
+		}
+		opened = &log{Reader: io.LimitReader(answer.Body, limit), body: answer.Body, end: func() { cancel(); release() }}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	var answer *http.Response
-	// The body is read later, so the bound on its time is the caller's.
-	if _, err = c.repeat(ctx, r, func() (err error) { answer, err = c.send(ctx, r); return err }); err != nil {
-		release()
-		return nil, err
-	}
-	return &log{Reader: io.LimitReader(answer.Body, limit), body: answer.Body, release: release}, nil
+	return opened, nil
 }
 
 // A log is one that is being read.
 type log struct {
 	io.Reader
-	body    io.Closer
-	release func()
+	body io.Closer
+	end  func() // of the request
 }
 
 func (l *log) Close() error {
-	if l.release == nil {
+	if l.end == nil {
 		return nil
 	}
-	l.release()
-	l.release = nil
+	l.end()
+	l.end = nil
 	return l.body.Close()
 }

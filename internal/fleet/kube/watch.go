@@ -78,6 +78,9 @@ func (w *watch) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := w.c.wait(ctx); err != nil {
+		return err
+	}
 	// The server ends it then; and if the server has gone without a word, so do we.
 	length := 5*time.Minute + rand.N(5*time.Minute)
 	ctx, cancel := context.WithTimeout(ctx, length+timeout)

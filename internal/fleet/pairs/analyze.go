@@ -29,10 +29,12 @@ func Analyze(in Input) []Result {
 	var nodes, links []claim
 	for _, network := range []string{Pod, Host} {
 		values := collect(in, network)
-		if len(values) == 0 {
+		silent, losses := lost(in, network)
+		if len(values)+len(silent)+len(losses) == 0 {
 			continue
 		}
 		s := newStudy(in, network, values, math.Log1p(limit))
+		s.Silent, s.Losses = silent, losses
 		s.test()
 		studies, nodes, links = append(studies, s), append(nodes, s.nodeClaims...), append(links, s.linkClaims...)
 	}
@@ -69,11 +71,13 @@ func adjust(claims []claim) {
 	}
 }
 
-// usable reports whether a trip can be used.
-func (in Input) usable(t Trip) bool {
+// usable reports whether a trip has a time that can be used.
+func (in Input) usable(t Trip) bool { return in.known(t) && t.Seconds > 0 && !math.IsInf(t.Seconds, 0) }
+
+// known reports whether a trip is one between two nodes.
+func (in Input) known(t Trip) bool {
 	n := len(in.Nodes)
-	return t.Client >= 0 && t.Client < n && t.Server >= 0 && t.Server < n && t.Client != t.Server &&
-		t.Seconds > 0 && !math.IsInf(t.Seconds, 0)
+	return t.Client >= 0 && t.Client < n && t.Server >= 0 && t.Server < n && t.Client != t.Server
 }
 
 func (in Input) zone(node int) string {
@@ -145,7 +149,9 @@ func newStudy(in Input, network string, values []value, smallest float64) *study
 		l := Link{Meeting: m, Verdict: Unclear, P: 1, Seconds: math.Exp(stat.Median(y)), Rounds: len(y)}
 		s.Links, all = append(s.Links, l), append(all, l.Seconds)
 	}
-	s.Center = stat.Median(all)
+	if len(all) > 0 {
+		s.Center = stat.Median(all)
+	}
 	slices.SortFunc(s.Links, func(a, b Link) int {
 		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Client, b.Client), cmp.Compare(a.Server, b.Server))
 	})

@@ -17,13 +17,18 @@ type Input struct {
 	Smallest float64
 }
 
-// A Trip is the median round trip of one pair in one slot.
+// A Trip is the median round trip of one pair in one slot, or why there is none.
 type Trip struct {
 	Meeting
-	Round   int     `json:"round"`   // from 0
-	Slot    int     `json:"slot"`    // within the round, from 0
-	Network string  `json:"network"` // Pod or Host
-	Seconds float64 `json:"seconds"` // > 0
+	Round   int     `json:"round"`             // from 0
+	Slot    int     `json:"slot"`              // within the round, from 0
+	Network string  `json:"network"`           // Pod or Host
+	Seconds float64 `json:"seconds,omitempty"` // > 0; 0 = see Lost
+	Lost    string  `json:"lost,omitempty"`    // why nothing was measured, such as "12 of 400 requests were lost"
+	// Ahead is how much the server's wall clock is ahead of the client's, in seconds. The true value is Ahead ± Within;
+	// Within is 0 where it is not known.
+	Ahead  float64 `json:"ahead,omitempty"`
+	Within float64 `json:"within,omitempty"`
 }
 
 // The networks.
@@ -78,6 +83,8 @@ type Result struct {
 	Zone    Effect  // what crossing zones adds; 0, 0, 0 = unknown, or all is one zone
 	Nodes   []Node
 	Links   []Link // those measured, that with the longest round trip first
+	Losses  []Loss // the worst first
+	Silent  []Silence
 	// NodeLimit and LinkLimit are how far a node or link may be from the others before it is named, as natural
 	// logarithms: the smallest effect worth knowing or, with eight or more of them, what they differ by anyway.
 	NodeLimit, LinkLimit float64

@@ -126,7 +126,7 @@ func (r *Reader) End() (d Digest, ok bool) {
 	return d, ok && (d.Outcome == Done || d.Outcome == Failed)
 }
 
-// Trips are the round trips that were read. Their indices are not checked against a fleet.
+// Trips are the round trips that were read, lost ones included. Their indices are not checked against a fleet.
 func (r *Reader) Trips() []pairs.Trip {
 	var all []pairs.Trip
 	for seq := range r.last() + 1 {
@@ -135,7 +135,7 @@ func (r *Reader) Trips() []pairs.Trip {
 			continue
 		}
 		for _, t := range trips {
-			if t.Seconds > 0 && t.Client >= 0 && t.Server >= 0 && t.Client != t.Server {
+			if (t.Seconds > 0 || t.Lost != "") && t.Client >= 0 && t.Server >= 0 && t.Client != t.Server {
 				all = append(all, t)
 			}
 		}

@@ -11,6 +11,8 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,10 +44,22 @@ func (w *Writer) Hello(h Hello) error {
 // maxTrips is how many round trips fit into one line.
 const maxTrips = 32
 
-// Trips writes round trips that were measured.
+// maxWhy is how much is written of why a round trip could not be measured, in bytes.
+const maxWhy = 120
+
+// Trips writes round trips that were measured, and why others were not.
 func (w *Writer) Trips(trips []pairs.Trip) error {
+	trips = slices.Clone(trips)
+	for i := range trips {
+		if why := trips[i].Lost; len(why) > maxWhy {
+			trips[i].Lost = strings.ToValidUTF8(why[:maxWhy], "") + "…"
+		}
+	}
 	for len(trips) > 0 {
 		n := min(maxTrips, len(trips))
+		if slices.ContainsFunc(trips[:n], func(t pairs.Trip) bool { return t.Lost != "" }) {
+			n = min(maxTrips/4, n) // each byte of a reason may take six
+		}
 		if err := w.small(kindTrips, trips[:n]); err != nil {
 			return err
 		}

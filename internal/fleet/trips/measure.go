@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/fleet/pairs"
 )
 
 // How long a meeting measures over one network, and how much of it must be good.
@@ -24,15 +26,9 @@ const (
 	maxRequests = 60_000 // 5 µs each
 )
 
-// A trip is what one meeting has measured over one network.
-type trip struct {
-	median        time.Duration
-	ahead, within time.Duration // see Clock
-}
-
 // measure sends one request after the other, from the network of a process; see Listen. A request that is not
-// answered within a fifth of a second is lost. Losses are an error, never a time.
-func measure(ctx context.Context, at netip.AddrPort, pid int, token []byte) (trip, error) {
+// answered within a fifth of a second is lost. Losses are an error, never a time: then into stays as it is.
+func measure(ctx context.Context, into *pairs.Trip, at netip.AddrPort, pid int, token []byte) error {
 	c := &client{at: at, tag: tagOf(token), number: uint64(rand.Uint32()) << 32}
 	err := in(pid, func() error {
 		conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(at))
@@ -43,26 +39,28 @@ func measure(ctx context.Context, at netip.AddrPort, pid int, token []byte) (tri
 		return err
 	})
 	if err != nil {
-		return trip{}, fmt.Errorf("UDP %v: %w", at, err)
+		return fmt.Errorf("UDP %v: %w", at, err)
 	}
 	defer func() { _ = unix.Close(c.fd) }() // everything is read
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := c.series(ctx, warmup); err != nil {
-		return trip{}, err
+		return err
 	}
 	c.times, c.sent, c.lost = c.times[:0], 0, 0
 	if err := c.series(ctx, measured); err != nil {
-		return trip{}, err
+		return err
 	}
 	switch {
 	case c.lost*maxLost > c.sent:
-		return trip{}, fmt.Errorf("UDP %v: %d of %d requests were lost", at, c.lost, c.sent)
+		return fmt.Errorf("UDP %v: %d of %d requests were lost", at, c.lost, c.sent)
 	case len(c.times) < minAnswers:
-		return trip{}, fmt.Errorf("UDP %v: only %d answers came in %v: want %d", at, len(c.times), measured, minAnswers)
+		return fmt.Errorf("UDP %v: only %d answers came in %v: want %d", at, len(c.times), measured, minAnswers)
 	}
 	slices.Sort(c.times)
-	return trip{c.times[len(c.times)/2], c.ahead, c.within}, nil
+	into.Seconds = c.times[len(c.times)/2].Seconds()
+	into.Ahead, into.Within = c.ahead.Seconds(), c.within.Seconds()
+	return nil
 }
 
 // A client is one end of a meeting.
@@ -75,7 +73,7 @@ type client struct {
 
 	sent, lost, inARow int
 	times              []time.Duration
-	ahead, within      time.Duration // of the fastest round trip; 0 and 0 before the first
+	ahead, within      time.Duration // see pairs.Trip; of the fastest round trip; 0 and 0 before the first
 }
 
 // series sends requests for d.

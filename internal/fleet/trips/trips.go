@@ -37,34 +37,11 @@ type Session struct {
 // clocks differ by more than a few hundred milliseconds, three times as much is to be added.
 const MinSlot = 2 * time.Second
 
-// A Failure is a meeting without a round trip.
-type Failure struct {
-	pairs.Meeting
-	Round   int    `json:"round"`
-	Slot    int    `json:"slot"`
-	Network string `json:"network"`
-	Reason  string `json:"reason"` // such as "12 of 400 requests were lost"
-}
-
-// A Clock is how much the wall clock of another node is ahead of this one's.
-type Clock struct {
-	Node   int           `json:"node"`
-	Ahead  time.Duration `json:"ahead_ns"`
-	Within time.Duration `json:"within_ns"` // the true value is Ahead ± Within
-}
-
-// A Round is what one node has measured in one round.
-type Round struct {
-	Trips    []pairs.Trip `json:"trips,omitempty"`
-	Failures []Failure    `json:"failures,omitempty"`
-	Clocks   []Clock      `json:"clocks,omitempty"`
-}
-
 // Measure goes through the slots of a round (from 0) that begins at begin by the wall clock, and measures in those in
 // which this node is the client. It returns when the slots are over, or when ctx is: with what there is until then.
 // A slot that was half over before it is reached is missed, and said so.
-func (s *Session) Measure(ctx context.Context, round int, begin time.Time) Round {
-	var all Round
+func (s *Session) Measure(ctx context.Context, round int, begin time.Time) []pairs.Trip {
+	var all []pairs.Trip
 	if round < 0 || round >= len(s.Slots) {
 		return all
 	}
@@ -73,7 +50,7 @@ func (s *Session) Measure(ctx context.Context, round int, begin time.Time) Round
 		due := begin.Add(time.Duration(slot) * s.Slot)
 		for _, m := range meetings {
 			if m.Client == s.Self && m.Server >= 0 && m.Server < len(s.Peers) {
-				s.meet(ctx, &all, meeting{m, round, slot}, due)
+				all = append(all, s.meet(ctx, pairs.Trip{Meeting: m, Round: round, Slot: slot}, due)...)
 			}
 		}
 	}
@@ -81,47 +58,33 @@ func (s *Session) Measure(ctx context.Context, round int, begin time.Time) Round
 	return all
 }
 
-// A meeting is one of a Session's, and when it is.
-type meeting struct {
-	pairs.Meeting
-	round, slot int
-}
-
 // meet measures over each network that both ends have, in random order. It begins a quarter into the slot, when the
 // meetings of the last one are over by every clock.
-func (s *Session) meet(ctx context.Context, all *Round, m meeting, due time.Time) {
+func (s *Session) meet(ctx context.Context, m pairs.Trip, due time.Time) (all []pairs.Trip) {
 	sleepUntil(ctx, due.Add(s.Slot/4))
 	late := time.Since(due) > s.Slot/2
 	networks := s.networks(s.Peers[m.Server])
-	r := rand.New(rand.NewPCG(s.Seed, uint64(m.round)<<40|uint64(m.slot)<<24|uint64(m.Client)))
+	r := rand.New(rand.NewPCG(s.Seed, uint64(m.Round)<<40|uint64(m.Slot)<<24|uint64(m.Client)))
 	r.Shuffle(len(networks), func(i, j int) { networks[i], networks[j] = networks[j], networks[i] })
-	var clock *Clock
 	for _, n := range networks {
-		var t trip
-		var err error
+		m.Network = n.name
+		one, err := m, error(nil)
 		switch {
 		case ctx.Err() != nil:
-			return
+			return all
 		case late:
 			err = fmt.Errorf("this node came to the slot %v after it began", time.Since(due).Round(time.Millisecond))
 		case !n.at.IsValid():
 			err = errors.New("no pod of the other node takes part")
 		default:
-			t, err = measure(ctx, n.at, n.pid, s.Token)
+			err = measure(ctx, &one, n.at, n.pid, s.Token)
 		}
 		if err != nil {
-			all.Failures = append(all.Failures, Failure{m.Meeting, m.round, m.slot, n.name, err.Error()})
-			continue
+			one.Lost = err.Error()
 		}
-		all.Trips = append(all.Trips,
-			pairs.Trip{Meeting: m.Meeting, Round: m.round, Slot: m.slot, Network: n.name, Seconds: t.median.Seconds()})
-		if clock == nil || t.within < clock.Within {
-			clock = &Clock{m.Server, t.ahead, t.within}
-		}
+		all = append(all, one)
 	}
-	if clock != nil {
-		all.Clocks = append(all.Clocks, *clock)
-	}
+	return all
 }
 
 // A network is one way to a peer.

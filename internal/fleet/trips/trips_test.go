@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -46,26 +47,26 @@ func pair(peer trips.Peer) *trips.Session {
 }
 
 // once measures the only meeting at once: a quarter of its slot is over.
-func once(ctx context.Context, s *trips.Session) trips.Round {
+func once(ctx context.Context, s *trips.Session) []pairs.Trip {
 	return s.Measure(ctx, 0, time.Now().Add(-s.Slot/4))
 }
 
-// one returns the only trip of a round without failures.
-func one(t *testing.T, r trips.Round) pairs.Trip {
+// one returns the only trip of a round, which was measured.
+func one(t *testing.T, r []pairs.Trip) pairs.Trip {
 	t.Helper()
-	if len(r.Trips) != 1 || len(r.Failures) != 0 || len(r.Clocks) != 1 {
-		t.Fatalf("got %+v, want one trip, one clock and no failure", r)
+	if len(r) != 1 || r[0].Seconds <= 0 || r[0].Within <= 0 || r[0].Lost != "" {
+		t.Fatalf("got %+v, want one trip with a time and a clock", r)
 	}
-	return r.Trips[0]
+	return r[0]
 }
 
-// failure returns the reason of the only failure of a round without trips.
-func failure(t *testing.T, r trips.Round) string {
+// failure returns why the only trip of a round was lost.
+func failure(t *testing.T, r []pairs.Trip) string {
 	t.Helper()
-	if len(r.Trips) != 0 || len(r.Clocks) != 0 || len(r.Failures) != 1 {
-		t.Fatalf("got %+v, want one failure and nothing else", r)
+	if len(r) != 1 || r[0].Seconds != 0 || r[0].Within != 0 || r[0].Lost == "" {
+		t.Fatalf("got %+v, want one that is lost and nothing else", r)
 	}
-	return r.Failures[0].Reason
+	return r[0].Lost
 }
 
 // All nodes of a fleet of three measure the same slots, each those in which it is the client.
@@ -77,7 +78,7 @@ func TestAllPairs(t *testing.T) {
 		peers = append(peers, trips.Peer{Pod: listen(t, loopback, 0)})
 	}
 	begin := time.Now()
-	rounds := make([]trips.Round, 3)
+	rounds := make([][]pairs.Trip, 3)
 	var running sync.WaitGroup
 	for node := range 3 {
 		running.Go(func() {
@@ -88,18 +89,14 @@ func TestAllPairs(t *testing.T) {
 	running.Wait()
 	met := make(map[pairs.Meeting]int)
 	for node, r := range rounds {
-		for _, f := range r.Failures {
-			t.Errorf("%+v", f)
-		}
-		for _, trip := range r.Trips {
+		for _, trip := range r {
 			met[trip.Meeting]++
 			if trip.Client != node || trip.Seconds <= 0 || trip.Network != pairs.Pod {
 				t.Errorf("node %d measured %+v", node, trip)
 			}
-		}
-		for _, c := range r.Clocks { // it is one clock
-			if c.Ahead < -c.Within || c.Ahead > c.Within {
-				t.Errorf("node %d: the clock of node %d is ahead by %v ± %v, which excludes 0", node, c.Node, c.Ahead, c.Within)
+			if trip.Within <= 0 || math.Abs(trip.Ahead) > trip.Within { // it is one clock
+				t.Errorf("node %d: the clock of node %d is ahead by %v ± %v, which excludes 0", node, trip.Server, trip.Ahead,
+					trip.Within)
 			}
 		}
 	}
@@ -173,12 +170,12 @@ func TestPlantedDelay(t *testing.T) {
 		}
 		return [][]byte{p}
 	})
-	r := once(t.Context(), pair(trips.Peer{Pod: slow}))
-	if got := one(t, r).Seconds; got < delay.Seconds() {
-		t.Errorf("the round trip took %v s, want at least %v", got, delay)
+	r := one(t, once(t.Context(), pair(trips.Peer{Pod: slow})))
+	if r.Seconds < delay.Seconds() {
+		t.Errorf("the round trip took %v s, want at least %v", r.Seconds, delay)
 	}
-	if c := r.Clocks[0]; c.Within < delay/2 || c.Ahead < -c.Within || c.Ahead > c.Within {
-		t.Errorf("the clock is ahead by %v ± %v, want an interval with 0 that knows of the delay", c.Ahead, c.Within)
+	if r.Within < delay.Seconds()/2 || math.Abs(r.Ahead) > r.Within {
+		t.Errorf("the clock is ahead by %v ± %v s, want an interval with 0 that knows of the delay", r.Ahead, r.Within)
 	}
 }
 
@@ -328,17 +325,17 @@ func TestNotMeasured(t *testing.T) {
 	if got := failure(t, once(t.Context(), pair(trips.Peer{}))); !strings.Contains(got, "no pod of the other node") {
 		t.Errorf("no pod: %q", got)
 	}
-	if r := s.Measure(t.Context(), 1, time.Now()); len(r.Trips)+len(r.Failures) != 0 {
+	if r := s.Measure(t.Context(), 1, time.Now()); len(r) != 0 {
 		t.Errorf("a round that is not planned: %+v", r)
 	}
 	s.Self = 1
-	if r := s.Measure(t.Context(), 0, time.Now().Add(-time.Hour)); len(r.Trips)+len(r.Failures) != 0 {
+	if r := s.Measure(t.Context(), 0, time.Now().Add(-time.Hour)); len(r) != 0 {
 		t.Errorf("the server: %+v", r)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	s.Self = 0
-	if r := s.Measure(ctx, 0, time.Now().Add(time.Hour)); len(r.Trips)+len(r.Failures) != 0 {
+	if r := s.Measure(ctx, 0, time.Now().Add(time.Hour)); len(r) != 0 {
 		t.Errorf("cancelled: %+v", r)
 	}
 }
@@ -369,7 +366,7 @@ func TestHostNetwork(t *testing.T) {
 	}
 	s.HostPID = host.Process.Pid
 	r := once(t.Context(), s)
-	if len(r.Trips) != 2 || r.Trips[0].Network == r.Trips[1].Network || len(r.Failures) != 0 {
+	if len(r) != 2 || r[0].Network == r[1].Network || r[0].Lost+r[1].Lost != "" {
 		t.Errorf("got %+v, want a trip over each network", r)
 	}
 	s.Peers[1].Pod = peer.Host // of the other namespace

@@ -117,6 +117,10 @@ type Path struct {
 	Cost    *Ratio     `json:"beside_host,omitempty"` // this network beside that of the hosts, within the same slots
 	Nodes   []PathNode `json:"nodes"`
 	Links   []PathLink `json:"links"` // the slowest first
+	// Losses are pairs between which nothing could be measured in some rounds, although both ends had others.
+	Losses []PathLoss `json:"losses,omitempty"`
+	// Silent are nodes with which nobody had a round trip in some rounds.
+	Silent []PathSilence `json:"silent,omitempty"`
 	// Apart are nodes that cannot be judged: too few are in their zone to tell the zone from the node.
 	Apart []string `json:"apart,omitempty"`
 }
@@ -147,6 +151,22 @@ type PathLink struct {
 	Seconds  float64 `json:"median_seconds"`
 	// OrNode names a node: with three nodes, that it is odd the other way would look the same.
 	OrNode string `json:"or_node,omitempty"`
+}
+
+// A PathLoss is a pair between which nothing could be measured in some rounds.
+type PathLoss struct {
+	Ends   [2]string `json:"ends"`
+	Rounds int       `json:"rounds"` // in which it was so
+	Of     int       `json:"of"`     // rounds in which they met
+	Reason string    `json:"reason"` // the one that is most frequent
+}
+
+// A PathSilence is a node with which nobody had a round trip in some rounds.
+type PathSilence struct {
+	Name   string `json:"name"`
+	Rounds int    `json:"rounds"` // in which it was so
+	Of     int    `json:"of"`     // rounds in which it met two or more others
+	Reason string `json:"reason"` // the one that is most frequent
 }
 
 // New makes the document of a fleet.
@@ -222,6 +242,9 @@ func (d *Document) newNode(in *Input, n int) Node {
 		node.State, node.Reason, node.Run, node.Rounds = o.State, o.Reason, o.Run, o.Rounds
 		node.Clock = o.Clock.Seconds()
 	}
+	if ahead, known := in.Clocks[n]; known {
+		node.Clock = ahead
+	}
 	for m := range in.Judged.Findings {
 		f := d.newFinding(in, m, n)
 		node.Findings = append(node.Findings, f)
@@ -283,6 +306,13 @@ func newPath(f *fleet.Fleet, r pairs.Result) Path {
 			link.OrNode = name(*l.OrNode)
 		}
 		p.Links = append(p.Links, link)
+	}
+	for _, l := range r.Losses {
+		ends := [2]string{name(l.Client), name(l.Server)}
+		p.Losses = append(p.Losses, PathLoss{ends, l.Rounds, l.Of, l.Reason})
+	}
+	for _, s := range r.Silent {
+		p.Silent = append(p.Silent, PathSilence{name(s.Node), s.Rounds, s.Of, s.Reason})
 	}
 	for _, n := range r.Apart {
 		p.Apart = append(p.Apart, name(n))

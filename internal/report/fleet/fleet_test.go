@@ -222,9 +222,12 @@ func paths(n int, network string, cost *pairs.Effect) pairs.Result {
 		Meeting: pairs.Meeting{Client: 1, Server: 2}, Effect: pairs.Effect{Estimate: 1, Low: 0.9, High: 1.1},
 		Verdict: pairs.Slow, P: 0.002, Seconds: 220e-6,
 	})
+	const why = "UDP 10.1.2.3:7673: 2 requests in a row had no answer within 200ms"
+	r.Losses = []pairs.Loss{{Meeting: pairs.Meeting{Client: 0, Server: 3}, Rounds: 8, Of: 8, Reason: why}}
+	r.Silent = []pairs.Silence{{Node: 7, Rounds: 2, Of: 8, Reason: why}}
 	for i := range n {
 		for j := range i {
-			if i == 2 && j == 1 {
+			if i == 2 && j == 1 || i == 3 && j == 0 {
 				continue
 			}
 			r.Links = append(r.Links, pairs.Link{

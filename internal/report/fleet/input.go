@@ -19,4 +19,6 @@ type Input struct {
 	Reasons [][][]string
 	// Paths are what round trips tell, one for each network; empty if none were measured.
 	Paths []pairs.Result
+	// Clocks is how far nodes' clocks are ahead by their round trips, in seconds: see pairs.Clocks.
+	Clocks map[int]float64
 }

@@ -182,7 +182,13 @@ func newRow(n *Node) nodeView {
 const cellSize = 12
 
 func newMatrix(d *Document, p *Path) pathView {
-	v := pathView{Title: plain.Line("Round trips, " + p.Network + " network: median " + unit.Format(p.Center, unit.Seconds))}
+	v := pathView{Title: plain.Line("Round trips, " + p.Network + " network: " + p.summary())}
+	for _, n := range p.Silent {
+		v.Links = append(v.Links, square{Title: plain.Line(n.Name + ": " + n.says())})
+	}
+	for i := range p.Losses {
+		v.Links = append(v.Links, square{Title: plain.Line(p.Losses[i].title())})
+	}
 	for _, n := range p.Nodes {
 		if stands(n.Verdict) {
 			v.Links = append(v.Links, square{Title: plain.Line(n.Name + ": " + n.says())})
@@ -214,11 +220,20 @@ func newMatrix(d *Document, p *Path) pathView {
 		title := plain.Line(l.title())
 		v.Squares = append(v.Squares, square{class, title, x, y}, square{class, title, y, x})
 	}
+	for i := range p.Losses {
+		if l := &p.Losses[i]; l.Rounds == l.Of { // nothing else is at its place
+			x, y := place[l.Ends[1]]*cellSize, place[l.Ends[0]]*cellSize
+			v.Squares = append(v.Squares, square{"lost", plain.Line(l.title()), x, y}, square{"lost", plain.Line(l.title()), y, x})
+		}
+	}
 	return v
 }
 
 // title is what is known of a link, with its name.
-func (l *PathLink) title() string { return l.Ends[0] + " – " + l.Ends[1] + ": " + l.says() }
+func (l *PathLink) title() string { return linkName(l.Ends) + ": " + l.says() }
+
+// title is as that of a PathLink.
+func (l *PathLoss) title() string { return linkName(l.Ends) + ": " + l.says() }
 
 // places are the nodes' positions in a matrix: by zone, then by name.
 func (d *Document) places(p *Path) map[string]int {

@@ -218,28 +218,31 @@ func (s *screen) everyNode() {
 // paths is what round trips tell.
 func (s *screen) paths() {
 	for _, p := range s.Paths {
-		text := fmt.Sprintf("Round trips between nodes, %s network: median %s", p.Network, unit.Format(p.Center, unit.Seconds))
-		if p.Cost != nil {
-			text += "; beside the hosts' own network " + p.Cost.text()
-		}
-		if p.Zone != nil {
-			text += "; across zones " + p.Zone.text()
-		}
-		s.line(text)
+		s.line(fmt.Sprintf("Round trips between nodes, %s network: %s", p.Network, p.summary()))
 		shown := 0
+		show := func(name, says string) {
+			if shown++; shown <= mostShown || s.All {
+				term.WriteWrapped(s.w, "  "+plain.Line(name)+"  ", says, s.Width)
+			}
+		}
+		for _, n := range p.Silent {
+			show(n.Name, n.says())
+		}
+		for _, l := range p.Losses {
+			show(linkName(l.Ends), l.says())
+		}
 		for _, n := range p.Nodes {
 			if stands(n.Verdict) {
-				shown++
-				term.WriteWrapped(s.w, "  "+plain.Line(n.Name)+"  ", n.says(), s.Width)
+				show(n.Name, n.says())
 			}
 		}
 		for _, l := range p.Links {
-			if !stands(l.Verdict) && !s.All {
-				continue
+			if stands(l.Verdict) || s.All {
+				show(linkName(l.Ends), l.says())
 			}
-			if shown++; shown <= mostShown || s.All {
-				term.WriteWrapped(s.w, "  "+plain.Line(l.Ends[0])+" – "+plain.Line(l.Ends[1])+"  ", l.says(), s.Width)
-			}
+		}
+		if shown > mostShown && !s.All {
+			s.line(fmt.Sprintf("  and %d more", shown-mostShown))
 		}
 		if len(p.Apart) > 0 {
 			term.WriteWrapped(s.w, "  ", "not judged, since few nodes are in their zone: "+few(p.Apart), s.Width)
@@ -250,6 +253,9 @@ func (s *screen) paths() {
 		s.gap()
 	}
 }
+
+// linkName is a pair as it is shown.
+func linkName(ends [2]string) string { return ends[0] + " – " + ends[1] }
 
 // rest says how many nodes are what, and which were not measured.
 func (s *screen) rest() {

@@ -127,6 +127,31 @@ func (l *PathLink) says() string {
 	return text
 }
 
+// says is what is known of a link without round trips.
+func (l *PathLoss) says() string { return noTrips(l.Rounds, l.Of, l.Reason) }
+
+// says is what is known of a node without round trips.
+func (s *PathSilence) says() string { return noTrips(s.Rounds, s.Of, s.Reason) }
+
+func noTrips(rounds, of int, reason string) string {
+	return fmt.Sprintf("no round trip in %d of %s: %s", rounds, unit.FormatCount(of, "round"), reason)
+}
+
+// summary is what is known of all round trips together.
+func (p *Path) summary() string {
+	if len(p.Links) == 0 {
+		return "nothing could be measured"
+	}
+	text := "median " + unit.Format(p.Center, unit.Seconds)
+	if p.Cost != nil {
+		text += "; beside the hosts' own network " + p.Cost.text()
+	}
+	if p.Zone != nil {
+		text += "; across zones " + p.Zone.text()
+	}
+	return text
+}
+
 // text says what a ratio and its interval mean in a metric of time.
 func (r *Ratio) text() string {
 	return signed(r.Ratio-1) + " (" + strings.TrimSuffix(signed(r.Low-1), " %") + " to " + signed(r.High-1) + ")"

@@ -121,7 +121,7 @@ func (j *Judgement) check(m *report.Metric, c *report.Condition) {
 			check.State, judged = stateOf(m, e)
 			if e.Scale != bench.Difference {
 				check.rate = m.Better == bench.Higher
-				check.Finding += check.exactly(judged)
+				check.Finding += check.exactly(judged, check.State != IsWorse)
 			}
 		}
 		j.Checks = append(j.Checks, check)

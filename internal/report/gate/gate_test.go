@@ -154,15 +154,16 @@ func TestExactly(t *testing.T) {
 		want                string // after the rounded finding
 		wantMargin          string
 	}{
-		{bench.Lower, 0.05, 1.03, 1.0502, 1.07, true, ", exactly 5.02 % against 5.00 %", "5 %"},
-		{bench.Lower, 0.05, 1.03, 1.050004, 1.07, true, ", exactly 5.0004 % against 5.0000 %", "5 %"},
+		{bench.Lower, 0.05, 1.03, 1.0502, 1.07, true, ", exactly 5.02 %, the margin is 5.00 %", "5 %"},
+		{bench.Lower, 0.05, 1.03, 1.050004, 1.07, true, ", exactly 5.0004 %, the margin is 5.0000 %", "5 %"},
 		{bench.Lower, 0.05, 1.03, 1.12, 1.2, true, "", "5 %"},
-		{bench.Lower, 0.125, 0.99, 1.01, 1.124, false, ", exactly 12.40 % against 12.50 %", "12.5 %"},
+		{bench.Lower, 0.05, 1.01, 1.03, 1.05, false, ", the interval ends at the margin", "5 %"},
+		{bench.Lower, 0.125, 0.99, 1.01, 1.124, false, ", the interval ends at 12.40 %, the margin is 12.50 %", "12.5 %"},
 		{bench.Lower, 0.05, 0.99, 1.01, 1.018, false, "", "5 %"},
 		{bench.Lower, 0.05, 0.9, 0.95, 0.98, false, "", "5 %"},
 		{bench.Higher, 0.05, 0.951, 0.99, 1.02, false, "", "5 % (4.76 % less)"},
-		{bench.Higher, 0.05, 0.9522, 0.99, 1.02, false, ", exactly 4.78 % against 4.76 %", "5 % (4.76 % less)"},
-		{bench.Higher, 0.05, 0.95239, 0.99, 1.02, false, ", exactly 4.761 % against 4.762 %", "5 % (4.76 % less)"},
+		{bench.Higher, 0.05, 0.9522, 0.99, 1.02, false, ", the interval ends at 4.78 %, the margin is 4.76 %", "5 % (4.76 % less)"},
+		{bench.Higher, 0.05, 0.95239, 0.99, 1.02, false, ", the interval ends at 4.761 %, the margin is 4.762 %", "5 % (4.76 % less)"},
 	} {
 		verdict, detectable := analysis.Unclear, 1.05
 		if c.worse {

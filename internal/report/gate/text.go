@@ -69,20 +69,25 @@ func (c *Check) share(worsening float64) float64 {
 	return math.Expm1(worsening)
 }
 
-// exactly writes the worsening that was judged, and the margin, with as many digits as it takes to see
-// which is larger. It is empty where the two digits of a finding show that.
-func (c *Check) exactly(judged float64) string {
+// exactly writes the worsening that was judged, an estimate or the bad end of an interval, and the margin, with as many
+// digits as it takes to see which is larger. It is empty where the two digits of a finding show that.
+func (c *Check) exactly(judged float64, isEnd bool) string {
 	found, margin := c.share(judged)*100, c.share(math.Log1p(c.Margin))*100
 	if found <= 0 || math.Abs(found-margin) >= math.Pow10(int(math.Floor(math.Log10(found)))-1) {
 		return ""
 	}
+	what := "exactly"
+	if isEnd {
+		what = "the interval ends at"
+	}
 	const most = 6
-	for digits := 2; ; digits++ {
+	for digits := 2; digits <= most; digits++ {
 		a, b := strconv.FormatFloat(found, 'f', digits, 64), strconv.FormatFloat(margin, 'f', digits, 64)
-		if a != b || digits == most {
-			return ", exactly " + a + " % against " + b + " %"
+		if a != b {
+			return fmt.Sprintf(", %s %s %%, the margin is %s %%", what, a, b)
 		}
 	}
+	return fmt.Sprintf(", %s the margin", what)
 }
 
 // summary is the judgement in one sentence.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -215,7 +214,7 @@ func notFound(what, name string) *refusal {
 }
 
 func (t target) access(r *http.Request) kube.Access {
-	verb := map[string]string{"GET": "get", "POST": "create", "PUT": "update", "DELETE": "delete"}[r.Method]
+	verb := map[string]string{"GET": "get", "POST": "create", "DELETE": "delete"}[r.Method]
 	if verb == "get" && t.name == "" {
 		verb = "list"
 		if r.URL.Query().Get("watch") == "true" {
@@ -251,8 +250,6 @@ func (s *Server) change(r *http.Request, t target) any {
 	switch r.Method {
 	case http.MethodGet:
 		return old.copy()
-	case http.MethodPut:
-		return s.update(old, body)
 	case http.MethodDelete:
 		if uid := body.text("preconditions", "uid"); uid != "" && uid != old.text("metadata", "uid") {
 			return &refusal{http.StatusConflict, "Conflict", "the UID in the precondition does not match"}
@@ -319,19 +316,6 @@ func setDefaults(o object) {
 			set(c, "imagePullPolicy", "IfNotPresent")
 		}
 	}
-}
-
-func (s *Server) update(old, o object) any {
-	if o.text("metadata", "resourceVersion") != old.text("metadata", "resourceVersion") {
-		return &refusal{http.StatusConflict, "Conflict", "the object has been modified"}
-	}
-	if immutable, _ := old["immutable"].(bool); immutable && !reflect.DeepEqual(old["data"], o["data"]) {
-		return &refusal{http.StatusUnprocessableEntity, "Invalid", "field is immutable when `immutable` is set"}
-	}
-	m := o.child("metadata")
-	m["uid"], m["creationTimestamp"] = old.child("metadata")["uid"], old.child("metadata")["creationTimestamp"]
-	s.store(o)
-	return o.copy()
 }
 
 // list answers with a page.

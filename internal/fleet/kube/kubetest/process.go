@@ -31,13 +31,7 @@ type Process struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	ended  bool
-	lines  []line
-}
-
-// A line is one of a log, with its end.
-type line struct {
-	at   time.Time
-	text string
+	lines  []string // of the log, with their ends
 }
 
 // Context ends when the pod is told to end.
@@ -108,7 +102,7 @@ func (p *Process) Write(text []byte) (int, error) {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	for l := range bytes.Lines(text) {
-		p.lines = append(p.lines, line{time.Now(), string(l)})
+		p.lines = append(p.lines, string(l))
 	}
 	return len(text), nil
 }
@@ -351,23 +345,20 @@ func (s *Server) SetLog(node, text string) {
 	defer s.mu.Unlock()
 	for _, p := range s.processes {
 		if p.Node == node {
-			p.lines = []line{{time.Now(), text}}
+			p.lines = []string{text}
 		}
 	}
 }
 
 // log answers with the log of a pod.
 func (s *Server) log(w http.ResponseWriter, r *http.Request, t target) {
-	since, _ := time.Parse(time.RFC3339, r.URL.Query().Get("sinceTime"))
 	limit, err := strconv.Atoi(r.URL.Query().Get("limitBytes"))
 	s.mu.Lock()
 	p := s.processes[t.namespace+"/"+t.name]
 	var text strings.Builder
 	if p != nil {
 		for _, l := range p.lines {
-			if !l.at.Before(since) {
-				text.WriteString(l.text)
-			}
+			text.WriteString(l)
 		}
 	}
 	s.mu.Unlock()

@@ -4,6 +4,7 @@
 package kubetest
 
 import (
+	"cmp"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -32,6 +34,7 @@ type Options struct {
 	Fault func(r *http.Request) *Fault
 	// Grace is how long a pod that is deleted stays if its function does not return; 0 = 1 s.
 	Grace time.Duration
+	Minor int // version of Kubernetes 1; 0 = 34
 }
 
 // A Fault is what goes wrong with a request.
@@ -233,7 +236,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.Path == "/version" {
-		answer(w, map[string]string{"major": "1", "minor": "34", "gitVersion": "v1.34.4"})
+		minor := cmp.Or(s.options.Minor, 34)
+		answer(w, map[string]string{"major": "1", "minor": strconv.Itoa(minor), "gitVersion": fmt.Sprintf("v1.%d.4", minor)})
 		return
 	}
 	if strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {

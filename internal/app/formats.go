@@ -135,7 +135,7 @@ func writeTrace(w io.Writer, events iter.Seq2[record.Event, error]) error {
 	if err != nil {
 		return err
 	}
-	r := timeline.Analyze(run)
+	r := timeline.Analyze(run, "")
 	if err := checkTimeline(run, r); err != nil {
 		return err
 	}

@@ -60,6 +60,7 @@ const (
 	ManyRemarks     Kind = "many-remarks"     // on the run: there is no room for more
 	BadRemark       Kind = "bad-remark"       // nothing can be noted so
 	NoTimeline      Kind = "no-timeline"      // of the run, or of a cell; Names are the cells that have one
+	NoTimelineOf    Kind = "no-timeline-of"   // of that metric; Names are those that the run has traced
 )
 
 // Of fleets.
@@ -94,7 +95,7 @@ func Kinds() []Kind {
 		NoState, LeftBehind, LeftBehindThere, HostLost, NotAlone, NoPartner,
 		Interrupted, Stopped, NothingMeasured, NothingCompared,
 		Finished, Unfinished, Imported, NoIncomplete, OtherMetrics, NotCounted, NotTraced,
-		UnderWay, BadName, NameTaken, ManyRemarks, BadRemark, NoTimeline,
+		UnderWay, BadName, NameTaken, ManyRemarks, BadRemark, NoTimeline, NoTimelineOf,
 		NoFleets, NoFleet, FleetStopped, FleetFailed,
 		NoRuns, NoRun, ManyRuns, LastUnknown, NoScheme, NoStore, NotAFile, NotAStore,
 		BadRunID, UnknownRun, ForeignFiles, NotAsked,

@@ -10,7 +10,32 @@ import (
 	"github.com/tare-bench/tare/internal/kernel/host"
 	"github.com/tare-bench/tare/internal/kernel/proc"
 	"github.com/tare-bench/tare/internal/kernel/trace"
+	"github.com/tare-bench/tare/internal/workload/lifecycle"
+	"github.com/tare-bench/tare/internal/workload/start"
 )
+
+// An Explained is something whose time can be explained.
+type Explained struct {
+	Name       string            // as users write it
+	Doc        string            // what it is
+	Experiment string            // a built-in one, in which it is measured
+	Params     map[string]string // of the experiment's workload
+
+	metric string
+}
+
+// Explainable lists what can be explained, the usual first.
+func Explainable() []Explained {
+	operations := func(all string) map[string]string { return map[string]string{"operations": all} }
+	return []Explained{
+		{"first", "to the first instruction inside", "lifecycle", nil, lifecycle.First},
+		{"ready", "until a service accepts connections", "start", nil, start.Ready},
+		{"exec", "to run another program in a container", "lifecycle", operations("create,start,exec,stop,remove"), lifecycle.Exec},
+		{"stop", "to stop a container", "lifecycle", operations("create,start,stop,remove"), lifecycle.Stop},
+		{"kill", "to kill a container", "lifecycle", operations("create,start,kill,remove"), lifecycle.Kill},
+		{"remove", "to remove a container that has ended", "lifecycle", nil, lifecycle.Remove},
+	}
+}
 
 // CodeNotTraced is the code of a run's warning that it could not have the timelines that it was asked for.
 // Its plan then has none.

@@ -66,7 +66,7 @@ func TestTimeline(t *testing.T) {
 	if want := 6 * len(p.Plan.Cells); values != want || len(r.Samples) != 2*want {
 		t.Errorf("%d of %d trials are timed, want %d", values, len(r.Samples), want)
 	}
-	result := timeline.Analyze(r)
+	result := timeline.Analyze(r, "")
 	if len(result.Cells) != len(p.Plan.Cells) {
 		t.Fatalf("%d cells have timelines", len(result.Cells))
 	}
@@ -123,7 +123,7 @@ func TestNoTimeline(t *testing.T) {
 	if n := 2 * len(p.Plan.Cells); r.Header.Plan.Timeline != 0 || len(r.Samples) != n {
 		t.Errorf("timeline %d, %d trials, want %d", r.Header.Plan.Timeline, len(r.Samples), n)
 	}
-	if c := timeline.Analyze(r).Cells; len(c) != 0 {
+	if c := timeline.Analyze(r, "").Cells; len(c) != 0 {
 		t.Errorf("%d cells have timelines", len(c))
 	}
 }

@@ -10,13 +10,17 @@ import (
 	"github.com/tare-bench/tare/internal/report"
 )
 
-// Timelines describe where the time of a run's starts goes, in the words of a report. Cell and vs are what a user
-// calls cells, by which the result is narrowed: to one cell, against the baseline of its condition or against
-// another cell. Without a cell it has all of them, unless there is only one that is compared. If a run, or a cell
-// that is meant, has no timeline, the error is a Problem.
-func Timelines(run *bench.Run, cell, vs string) (*report.Timelines, error) {
+// Timelines describe where the time of a run's starts goes, in the words of a report, or that of another metric: see
+// MetricToExplain. Cell and vs are what a user calls cells, by which the result is narrowed: to one cell, against the
+// baseline of its condition or against another cell. Without a cell it has all of them, unless there is only one that
+// is compared. If a run, or a cell or metric that is meant, has no timeline, the error is a Problem.
+func Timelines(run *bench.Run, of, cell, vs string) (*report.Timelines, error) {
 	plan := &run.Header.Plan
-	r := timeline.Analyze(run)
+	metric, err := tracedMetric(run, of)
+	if err != nil {
+		return nil, err
+	}
+	r := timeline.Analyze(run, metric)
 	if err := checkTimeline(run, r); err != nil {
 		return nil, err
 	}
@@ -51,6 +55,23 @@ func Timelines(run *bench.Run, cell, vs string) (*report.Timelines, error) {
 		pairs = pairs[i : i+1]
 	}
 	return report.NewTimelines(plan, narrowed(r, chosen, pairs), pairs), nil
+}
+
+// tracedMetric is the metric that is meant, as a name of it or of what Explained lists; "" stays so.
+func tracedMetric(run *bench.Run, of string) (string, error) {
+	all := timeline.Metrics(run)
+	if of == "" || len(all) == 0 || slices.Contains(all, of) {
+		return of, nil
+	}
+	for _, e := range Explainable() {
+		if e.Name == of && slices.Contains(all, e.metric) {
+			return e.metric, nil
+		}
+	}
+	return "", &Problem{
+		Kind: NoTimelineOf, Names: all, Run: run.Header.ID,
+		Err: fmt.Errorf("run %s has no timeline of %.40q", run.Header.ID, of),
+	}
 }
 
 // narrowed is a result with the cell that was chosen first, and what it is compared with.

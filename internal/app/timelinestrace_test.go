@@ -122,7 +122,7 @@ exec %s -D -f -ttt -e trace=execve,execveat,wait4,waitid,getrusage -o %s/$$ %s "
 func TestTimelineAgreesWithStrace(t *testing.T) {
 	dir := t.TempDir()
 	_, r := traced(t, stracedEngine(t, dir))
-	for _, c := range timeline.Analyze(r).Cells {
+	for _, c := range timeline.Analyze(r, "").Cells {
 		if c.Complete != 2 {
 			t.Errorf("%d of 2 timelines are complete: %s", c.Complete, c.Incomplete)
 		}

@@ -79,13 +79,15 @@ type Stage struct {
 	// Inside says that it ended with an instruction of the process inside, by that process's own mark;
 	// otherwise it ended in tare.
 	Inside bool
+	// Polled says that tare looked from time to time whether it had ended.
+	Polled bool
 }
 
-// A Traceable is a Workload with a metric that a timeline can explain.
+// A Traceable is a Workload with metrics that a timeline can explain.
 type Traceable interface {
-	// Traceable returns the metric, for which Run reports Stages if Task.Traced. Run then does once what
-	// it otherwise repeats.
-	Traceable() string
+	// Traceable returns the metrics for which Run may report Stages if Task.Traced, the one first that it reports first.
+	// Run then does once what it otherwise repeats.
+	Traceable() []string
 }
 
 // Discard is a Recorder that keeps nothing. A type that needs only some of a trial's

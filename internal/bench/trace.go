@@ -24,6 +24,7 @@ const (
 	StageLength = "for_ns" // how long it took
 	StageThread = "thread" // the ID of tare's thread in which it ended; left out if it ended inside, or is unknown
 	StageInside = "inside" // "true" if it ended inside: see Stage; otherwise left out
+	StagePolled = "polled" // "true" if its end was looked for: see Stage; otherwise left out
 )
 
 // MaxTraceEvents is the largest number of events of a Trace, and MaxTraceBytes their

@@ -118,6 +118,8 @@ func adviceForRun(p *app.Problem) advice {
 			return advice{true, "cells with a timeline: " + strings.Join(p.Names, ", ")}
 		}
 		return advice{true, "'tare run lifecycle --timeline' makes a run with timelines"}
+	case app.NoTimelineOf:
+		return advice{true, "it has traced: " + strings.Join(p.Names, ", ")}
 	default:
 		return advice{}
 	}

@@ -57,6 +57,20 @@ func TestExplain(t *testing.T) {
 // alone. How long it takes depends on what else the machine does.
 func checkTimelines(t *testing.T, shown *report.Timelines) {
 	t.Helper()
+	checkSums(t, shown)
+	for _, c := range shown.Cells {
+		for cell, role := range map[string]string{"slow": "runc.start.20ms", "quick": "runc.start.0ms"} {
+			found := slices.ContainsFunc(c.Rows, func(r report.TimelineRow) bool { return r.Role == role && r.Kind == "on CPU" })
+			if found != (cell == c.Cell) {
+				t.Errorf("%s found in %s: %v", role, c.Cell, found)
+			}
+		}
+	}
+}
+
+// checkSums checks that the rows of each cell, and of the difference, are the whole.
+func checkSums(t *testing.T, shown *report.Timelines) {
+	t.Helper()
 	for _, c := range shown.Cells {
 		sum := 0.0
 		for _, r := range c.Rows {
@@ -64,12 +78,6 @@ func checkTimelines(t *testing.T, shown *report.Timelines) {
 		}
 		if c.Value == nil || c.Complete == 0 || !near(sum, c.Value.Value, 1e-6) {
 			t.Errorf("%s: %d complete trials, rows sum to %v: %+v", c.Cell, c.Complete, sum, c)
-		}
-		for cell, role := range map[string]string{"slow": "runc.start.20ms", "quick": "runc.start.0ms"} {
-			found := slices.ContainsFunc(c.Rows, func(r report.TimelineRow) bool { return r.Role == role && r.Kind == "on CPU" })
-			if found != (cell == c.Cell) {
-				t.Errorf("%s found in %s: %v", role, c.Cell, found)
-			}
 		}
 	}
 	d := &shown.Differences[0]
@@ -83,3 +91,58 @@ func checkTimelines(t *testing.T, shown *report.Timelines) {
 }
 
 func near(a, b, by float64) bool { return a-b < by && b-a < by }
+
+// Other times of a container's life are explained as its start is: what a runtime does 20 ms later is found there.
+func TestExplainOf(t *testing.T) {
+	require(t, "runc")
+	planted, budget := map[string]string{"stop": "kill", "exec": "exec", "ready": "start"}, "10s"
+	if testing.Short() {
+		planted, budget = map[string]string{"exec": "exec"}, "5s"
+	}
+	for of, command := range planted {
+		t.Run(of, func(t *testing.T) {
+			p := newTestEnv(t)
+			quick, slow := p.runtime(t, "runc."+command+".0ms"), p.runtime(t, "runc."+command+".20ms")
+			engines := []string{"oci,name=slow,binary=" + slow, "oci,name=quick,binary=" + quick}
+			s := p.tare(t, append([]string{"explain", "--of", of, "--budget", budget, "--json"}, engines...)...)
+			if s.code == 4 && os.Geteuid() != 0 {
+				t.Skip("nothing can be traced here: " + s.stderr)
+			}
+			if s.code != 0 {
+				t.Fatalf("exit code %d: %s", s.code, s.stderr)
+			}
+			var shown report.Timelines
+			decode(t, s.stdout, &shown)
+			if len(shown.Differences) != 1 || len(shown.Cells) != 2 {
+				t.Fatalf("%d differences of %d cells", len(shown.Differences), len(shown.Cells))
+			}
+			checkSums(t, &shown)
+			for _, c := range shown.Cells {
+				if want := c.Complete + c.Incomplete; c.Complete*2 < want {
+					t.Errorf("%s: %d of %d trials are complete", c.Cell, c.Complete, want)
+				}
+			}
+			if found := timeOf(&shown, filepath.Base(slow)); found < 0.02 || found > 0.05 { // with its start, on a busy machine
+				t.Errorf("of 20 ms, %.1f are found in %s: %+v", found*1e3, filepath.Base(slow), shown.Cells)
+			}
+			if found := timeOf(&shown, filepath.Base(quick)); found == 0 || found > 0.02 {
+				t.Errorf("%.1f ms are found in %s: %+v", found*1e3, filepath.Base(quick), shown.Cells)
+			}
+			if got := p.tare(t, "show", "last", "--timeline", "--of", of+"x"); got.code != 2 || !strings.Contains(got.stderr, "it has traced") {
+				t.Errorf("what was not traced: exit code %d\n%s", got.code, got.stderr)
+			}
+		})
+	}
+}
+
+// timeOf is how long programs of a role are on the path, in seconds.
+func timeOf(shown *report.Timelines, role string) (all float64) {
+	for _, c := range shown.Cells {
+		for _, r := range c.Rows {
+			if r.Role == role {
+				all += r.Mean.Value
+			}
+		}
+	}
+	return all
+}

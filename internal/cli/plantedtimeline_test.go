@@ -119,7 +119,7 @@ func (p *testEnv) measureTimelines(t *testing.T, experiment string) map[string]*
 	}
 	p.must(t, "export", "last", "-o", p.recordFile())
 	run := p.recorded(t)
-	result, all := timeline.Analyze(run), map[string]*timeline.Cell{}
+	result, all := timeline.Analyze(run, ""), map[string]*timeline.Cell{}
 	for i := range result.Cells {
 		c := &result.Cells[i]
 		all[run.Header.Plan.Cells[c.Cell].Engine] = c

@@ -99,7 +99,7 @@ func (a *invocation) documentWithin(r *bench.Run, short report.Short, smallest f
 	d, err := a.analysed(r, short, smallest)
 	if err == nil {
 		plan := &r.Header.Plan
-		d.AddTimelines(report.NewTimelines(plan, timeline.Analyze(r), report.BaselinePairs(plan)))
+		d.AddTimelines(report.NewTimelines(plan, timeline.Analyze(r, ""), report.BaselinePairs(plan)))
 	}
 	return d, err
 }

@@ -39,7 +39,8 @@ changes of the primary metrics.
 
 --timeline shows where the time of a start goes, of a run that was made with it:
 what each cell spends more than its baseline and, with CELL, the processes that
-took part. --vs compares CELL with another one.
+took part. --vs compares CELL with another one; --of explains another metric
+that the run has traced, such as exec.
 
 ` + formDocs(),
 		Args: runAndCell(&o.traced),
@@ -58,9 +59,11 @@ took part. --vs compares CELL with another one.
 	cmd.Flags().BoolVar(&o.plot, "plot", false, "draw the values and changes of each primary metric")
 	cmd.Flags().BoolVar(&o.traced.on, "timeline", false, "show where the time of a start goes, process by process")
 	cmd.Flags().StringVar(&o.traced.vs, "vs", "", "with --timeline: compare with this `cell` instead of the baseline")
+	cmd.Flags().StringVar(&o.traced.of, "of", "", "with --timeline: explain this `metric`, such as exec or stop")
 	cmd.Flags().StringVar(&o.as, "as", "", "print the run in the form of another `program`: "+sentenceList(formNames()))
 	cmd.ValidArgsFunction = a.completeRunAndCell
 	completeFlag(cmd, "vs", a.completeCells)
+	completeFlag(cmd, "of", completeFixed(explainedNames()...))
 	completeFlag(cmd, "as", completeFixed(formNames()...))
 	return cmd
 }

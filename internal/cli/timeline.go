@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -19,6 +21,7 @@ import (
 // timelineOptions say which timelines of a run are shown.
 type timelineOptions struct {
 	on   bool
+	of   string // what they explain; empty = the start, or whatever the run has
 	cell string // empty = all of them, or the only one that is compared
 	vs   string // empty = the baseline
 }
@@ -32,6 +35,9 @@ func runAndCell(o *timelineOptions) cobra.PositionalArgs {
 		}
 		if o.vs != "" && !o.on {
 			return &usageError{errors.New("--vs needs --timeline"), "write tare show RUN --timeline CELL --vs CELL"}
+		}
+		if o.of != "" && !o.on {
+			return &usageError{errors.New("--of needs --timeline"), "write tare show RUN --timeline --of exec"}
 		}
 		return atMostOne("a run")(cmd, args)
 	}
@@ -52,7 +58,7 @@ func (a *invocation) showTimeline(
 func (a *invocation) timelines(
 	r *bench.Run, o timelineOptions, f formatOptions, short report.Short, trailer []string,
 ) error {
-	t, err := app.Timelines(r, o.cell, o.vs)
+	t, err := app.Timelines(r, o.of, o.cell, o.vs)
 	if err != nil {
 		return err
 	}
@@ -106,28 +112,51 @@ func (a *invocation) completeCells(
 }
 
 func (a *invocation) explainCommand() *cobra.Command {
-	var budget string
+	var budget, of string
 	cmd := &cobra.Command{
 		Use:   "explain ENGINE [ENGINE]",
 		Short: "Show where the time of a container's start goes, and why one engine takes longer",
 		Long: `Explain starts containers with the first engine and with the second one, a plain
 process by default, for a minute. It traces them, and shows where the time to
 the first instruction inside goes: first the difference of the two, the largest
-part first, then the processes that took part in one start of each.
+part first, then the processes that took part in one start of each. --of
+explains another time of a container's life in the same way:
 
-Tracing needs root and a kernel with BTF. It is the experiment lifecycle with
---timeline: the run is stored, and the times that were not traced are in 'tare
-show'.`,
+` + explainedDocs() + `
+
+Tracing needs root and a kernel with BTF. It is the experiment lifecycle, or
+start, with --timeline: the run is stored, and the times that were not traced
+are in 'tare show'.`,
 		Example: `  tare explain docker runc
   tare explain podman
+  tare explain docker containerd --of exec
   tare explain runc,name=new,binary=./runc runc`,
 		Args: enginesToExplain,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.explain(cmd.Context(), args, budget) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.explain(cmd.Context(), args, budget, of) },
 	}
 	cmd.Flags().StringVar(&budget, "budget", "1m", "stop after this `time`, such as 5m")
+	cmd.Flags().StringVar(&of, "of", explainedNames()[0], "explain this `time`: "+sentenceList(explainedNames()))
 	cmd.ValidArgsFunction = completeFewEngines
+	completeFlag(cmd, "of", completeFixed(explainedNames()...))
 	completeFlag(cmd, "budget", completeFixed("1m", "5m"))
 	return cmd
+}
+
+// explainedNames are what can be explained.
+func explainedNames() (names []string) {
+	for _, e := range app.Explainable() {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+// explainedDocs has a line for each.
+func explainedDocs() string {
+	var lines []string
+	for _, e := range app.Explainable() {
+		lines = append(lines, fmt.Sprintf("  %-7s the time %s", e.Name, e.Doc))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // enginesToExplain wants one or two engines.
@@ -152,7 +181,7 @@ func completeFewEngines(_ *cobra.Command, args []string, _ string) ([]cobra.Comp
 
 // explainPlan is what explain measures, as 'tare run' would: two engines, with a traced trial of each after every
 // block. Flags that are set take the place of the environment.
-func explainPlan(args []string, budget string) (o planOptions, err error) {
+func explainPlan(args []string, budget string, params map[string]string) (o planOptions, err error) {
 	chosen, _, err := parseEngines(append(slices.Clone(args), explainBase)[:2])
 	if err == nil && (len(chosen) != 2 || chosen[0] == chosen[1]) {
 		err = errors.New("two different engines are needed")
@@ -161,7 +190,7 @@ func explainPlan(args []string, budget string) (o planOptions, err error) {
 		return o, &usageError{err, "write tare explain docker runc, or ENGINE,name=N,OPTION=VALUE for another instance"}
 	}
 	o.addFlags(pflag.NewFlagSet("explain", pflag.ContinueOnError))
-	for _, f := range [][2]string{
+	flags := [][2]string{
 		{"engine", args[0]},
 		{"engine", append(slices.Clone(args), explainBase)[1]},
 		{"baseline", "engine=" + chosen[1]},
@@ -169,7 +198,11 @@ func explainPlan(args []string, budget string) (o planOptions, err error) {
 		{"precision", "off"},
 		{"timeline", "1"},
 		{"no-control", "true"},
-	} {
+	}
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		flags = append(flags, [2]string{"param", name + "=" + params[name]})
+	}
+	for _, f := range flags {
 		if err := o.flags.Set(f[0], f[1]); err != nil {
 			return o, &usageError{err, ""}
 		}
@@ -181,8 +214,15 @@ func explainPlan(args []string, budget string) (o planOptions, err error) {
 const explainBase = "native"
 
 // explain measures, and shows where the time goes.
-func (a *invocation) explain(ctx context.Context, args []string, budget string) error {
-	o, err := explainPlan(args, budget)
+func (a *invocation) explain(ctx context.Context, args []string, budget, of string) error {
+	i := slices.Index(explainedNames(), of)
+	if i < 0 {
+		return &usageError{
+			fmt.Errorf("there is no --of %.40q", of), "what can be explained: " + sentenceList(explainedNames()),
+		}
+	}
+	what := app.Explainable()[i]
+	o, err := explainPlan(args, budget, what.Params)
 	if err != nil {
 		return err
 	}
@@ -190,7 +230,7 @@ func (a *invocation) explain(ctx context.Context, args []string, budget string) 
 	if err != nil {
 		return err
 	}
-	p, err := a.plan(ctx, t, "lifecycle", o)
+	p, err := a.plan(ctx, t, what.Experiment, o)
 	if err == nil {
 		err = p.Usable(ctx)
 	}
@@ -205,12 +245,12 @@ func (a *invocation) explain(ctx context.Context, args []string, budget string) 
 		if id == "" {
 			return err
 		}
-		return a.concludeExplained(ctx, s, id, err)
+		return a.concludeExplained(ctx, s, id, what.Name, err)
 	})
 }
 
 // concludeExplained shows the timelines of a run after it ended, well or not.
-func (a *invocation) concludeExplained(ctx context.Context, s bench.Store, id string, runErr error) error {
+func (a *invocation) concludeExplained(ctx context.Context, s bench.Store, id, of string, runErr error) error {
 	a.narrator.cleaned(id, runErr)
 	kept := context.WithoutCancel(ctx)
 	r, err := s.Open(kept, id)
@@ -221,7 +261,7 @@ func (a *invocation) concludeExplained(ctx context.Context, s bench.Store, id st
 	outcome, beside := app.Conclude(r, runErr, ctx.Err() != nil)
 	var shown error
 	if outcome == nil || errors.Is(outcome, app.ErrTrialsFailed) {
-		shown = a.timelines(r, timelineOptions{}, formatOptions{}, shortIn(kept, short), storedHint(r))
+		shown = a.timelines(r, timelineOptions{of: of}, formatOptions{}, shortIn(kept, short), storedHint(r))
 	}
 	_, err = app.Discard(kept, s, r)
 	return errors.Join(short.Shorten(kept, cmp.Or(shown, outcome)), beside, err)

@@ -210,6 +210,9 @@ func (m *meter) Stages(metric string, stages []bench.Stage) {
 		case i >= 0:
 			e.Attributes = append(e.Attributes, bench.Label{Key: bench.StageThread, Value: strconv.Itoa(m.ends[i].thread)})
 		}
+		if s.Polled {
+			e.Attributes = append(e.Attributes, bench.Label{Key: bench.StagePolled, Value: "true"})
+		}
 		m.stages = append(m.stages, e)
 	}
 }

@@ -92,6 +92,7 @@ func newHistory(r *recording.Recording) *history {
 	for i := range r.Events {
 		h.read(&r.Events[i])
 	}
+	h.namePrograms()
 	for process := range h.changes {
 		if !h.exited[process] {
 			h.lastLane(process).ended = h.end

@@ -54,7 +54,7 @@ func TestRecorded(t *testing.T) {
 	}
 	for _, file := range files {
 		run := recorded(t, file)
-		result := timeline.Analyze(run)
+		result := timeline.Analyze(run, "")
 		if len(result.Cells) != len(run.Header.Plan.Cells) {
 			t.Errorf("%s: %d of %d cells have timelines", file, len(result.Cells), len(run.Header.Plan.Cells))
 		}
@@ -123,6 +123,6 @@ func check(t *testing.T, name string, one *timeline.Timeline) {
 func BenchmarkAnalyze(b *testing.B) {
 	run := recorded(b, "testdata/runc-docker.jsonl.gz")
 	for b.Loop() {
-		timeline.Analyze(run)
+		timeline.Analyze(run, "")
 	}
 }

@@ -20,6 +20,9 @@ const (
 // container's first process.
 var runtimes = []string{"runc", "crun", "youki", "runsc", "kata-runtime", "runj"}
 
+// forking are those that do not: the first process is a fork.
+var forking = []string{"crun", "youki"}
+
 // roles are those of programs whose role is not their name.
 var roles = []struct {
 	role  Role
@@ -82,10 +85,31 @@ func (h *history) executed(e *recording.Event, before *lane) (name string, role 
 // suffixAgain ends the role of a program that another process executes once more by itself.
 const suffixAgain = ", again"
 
-func initOf(runtime string) Role { return Role(runtime) + " init" }
+// namePrograms tells programs in containers from hooks, which a runtime starts as well: the program is what the
+// container's first process executes last. For a runtime whose first process is a fork of its own, and executes nothing
+// before, that is what it starts last.
+func (h *history) namePrograms() {
+	last := map[int]int{} // by the lane of the runtime or its init
+	for i := range h.lanes {
+		if l := &h.lanes[i]; l.Role == roleHook && l.Parent >= 0 {
+			last[l.Parent] = i
+		}
+	}
+	for parent, i := range last {
+		by := string(h.lanes[parent].Role)
+		if strings.HasSuffix(by, suffixInit) || slices.Contains(forking, by) {
+			h.lanes[i].Role = roleProgram
+		}
+	}
+}
+
+// suffixInit ends the role of a runtime that executes itself as a container's first process.
+const suffixInit = " init"
+
+func initOf(runtime string) Role { return Role(runtime) + suffixInit }
 
 func isRuntime(r Role) bool {
-	return slices.Contains(runtimes, strings.TrimSuffix(string(r), " init"))
+	return slices.Contains(runtimes, strings.TrimSuffix(string(r), suffixInit))
 }
 
 // again finds the lane whose program is executed again, by a name such as /proc/self/exe.

@@ -9,10 +9,27 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
+// Metrics are those of a run that its traces explain, that first which is explained if nobody asks for another.
+func Metrics(run *bench.Run) (names []string) {
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		if !s.Trial.Traced || s.Trace == nil {
+			continue
+		}
+		for _, e := range s.Trace.Events {
+			if e.Name == bench.StageEvent && !slices.Contains(names, e.Source) {
+				names = append(names, e.Source)
+			}
+		}
+	}
+	return names
+}
+
 // Analyze makes the timelines of all traced trials of a run, which must have been read with the traces
-// of its samples. It does not change the run. The result has no Cells if no trial was traced.
-func Analyze(run *bench.Run) *Result {
-	r := &Result{}
+// of its samples: of a metric, or of the first that its traces explain if the name is empty. It does not change the
+// run. The result has no Cells if no trial was traced.
+func Analyze(run *bench.Run, metric string) *Result {
+	r := &Result{Metric: metric}
 	cells := make([]*Cell, len(run.Header.Plan.Cells))
 	for i := range run.Samples {
 		s := &run.Samples[i]
@@ -27,7 +44,7 @@ func Analyze(run *bench.Run) *Result {
 			cells[c].Failed++
 			continue
 		}
-		t, metric := newTimeline(s)
+		t, metric := newTimeline(s, r.Metric)
 		r.Metric = cmp.Or(r.Metric, metric)
 		cells[c].Timelines = append(cells[c].Timelines, t)
 	}

@@ -84,7 +84,7 @@ func compared(t testing.TB, blocks int) *bench.Run {
 
 // The tiles of a trial sum to the metric, and so do the rows of all trials.
 func TestSums(t *testing.T) {
-	r := Analyze(compared(t, 7))
+	r := Analyze(compared(t, 7), "")
 	if r.Metric != metric || r.Title == "" || len(r.Cells) != 2 {
 		t.Fatalf("metric %q (%s), %d cells", r.Metric, r.Title, len(r.Cells))
 	}
@@ -122,7 +122,7 @@ func TestSums(t *testing.T) {
 }
 
 func TestRows(t *testing.T) {
-	c := Analyze(compared(t, 6)).Of(1)
+	c := Analyze(compared(t, 6), "").Of(1)
 	row := c.Rows[0]
 	if (row.Key != Key{"runc", OnCPU, Code}) || row.Mean.Value < 800*us || row.Mean.Value > 812*us || row.Processes != 1 {
 		t.Errorf("first row %+v", row)
@@ -145,7 +145,7 @@ func TestRows(t *testing.T) {
 
 // What differs is found, what does not is folded, and nothing is lost.
 func TestBetween(t *testing.T) {
-	r := Analyze(compared(t, 9))
+	r := Analyze(compared(t, 9), "")
 	d, ok := r.Between(1, 0)
 	if !ok || d.Blocks != 9 || d.Mean.Value != 300*us {
 		t.Fatalf("%v, %+v", ok, d)
@@ -174,7 +174,7 @@ func TestBetween(t *testing.T) {
 
 // Traced trials took 10 % longer than the timed ones of their blocks.
 func TestCost(t *testing.T) {
-	cost := Analyze(compared(t, 6)).Of(0).Cost
+	cost := Analyze(compared(t, 6), "").Of(0).Cost
 	if cost.Blocks != 6 || math.Abs(cost.Ratio-1.1) > 1e-9 || cost.Low > cost.Ratio || cost.High < cost.Ratio {
 		t.Errorf("%+v", cost)
 	}
@@ -201,7 +201,7 @@ func TestIncomplete(t *testing.T) {
 		spoiled := sample(t, 4, 0, tape, mark)
 		spoil(&spoiled, tape)
 		run.Samples[len(run.Samples)-3] = spoiled // the last of cell 0
-		c := Analyze(run).Of(0)
+		c := Analyze(run, "").Of(0)
 		if len(c.Timelines) != 5 || c.Complete != 4 || !strings.Contains(c.Incomplete, want) || c.Lost != tape.Lost {
 			t.Errorf("%d of %d complete, lost %d, %q, want %q", c.Complete, len(c.Timelines), c.Lost, c.Incomplete, want)
 		}
@@ -211,10 +211,10 @@ func TestIncomplete(t *testing.T) {
 	}
 	run := compared(t, 1)
 	run.Samples[1].Outcome = bench.Failed
-	if c := Analyze(run).Of(0); c.Failed != 1 || len(c.Timelines) != 0 || c.Typical != -1 {
+	if c := Analyze(run, "").Of(0); c.Failed != 1 || len(c.Timelines) != 0 || c.Typical != -1 {
 		t.Errorf("a failed trial: %+v", c)
 	}
-	if r := Analyze(&bench.Run{}); len(r.Cells) != 0 {
+	if r := Analyze(&bench.Run{}, ""); len(r.Cells) != 0 {
 		t.Errorf("a run without timelines has %d", len(r.Cells))
 	}
 }

@@ -19,16 +19,18 @@ const leastBeside = 50 * time.Microsecond
 type stage struct {
 	Span
 	inside bool // it ended in the container
+	polled bool // tare looked whether it had ended
 	thread int  // of tare, in which it ended otherwise; 0 = unknown
 }
 
 // end is when the stage ended, since the sample began.
 func (s *stage) end() time.Duration { return s.Began + s.Duration }
 
-// newTimeline makes the timeline of a traced trial that succeeded, and returns the metric that it is of.
-func newTimeline(s *bench.Sample) (t Timeline, metric string) {
+// newTimeline makes the timeline of a traced trial that succeeded, of a metric or, if that is empty, of the first that
+// has stages. It returns the metric that it is of.
+func newTimeline(s *bench.Sample, of string) (t Timeline, metric string) {
 	t = Timeline{Trial: s.Trial}
-	stages, metric, err := stagesOf(s.Trace)
+	stages, metric, err := stagesOf(s.Trace, of)
 	if err != nil {
 		t.Incomplete = err.Error()
 		return t, metric
@@ -59,8 +61,9 @@ func newTimeline(s *bench.Sample) (t Timeline, metric string) {
 	return t, metric
 }
 
-// stagesOf reads the stages of a trace, and the metric that they make.
-func stagesOf(t *bench.Trace) (all []stage, metric string, err error) {
+// stagesOf reads the stages of which a metric is made, or the first metric of the trace if the name is empty.
+func stagesOf(t *bench.Trace, of string) (all []stage, metric string, err error) {
+	metric = of
 	if t == nil {
 		return nil, "", recording.ErrNone
 	}
@@ -81,6 +84,8 @@ func stagesOf(t *bench.Trace) (all []stage, metric string, err error) {
 				one.thread = int(n)
 			case bench.StageInside:
 				one.inside = a.Value == "true"
+			case bench.StagePolled:
+				one.polled = a.Value == "true"
 			}
 		}
 		const longest = 24 * time.Hour
@@ -90,7 +95,7 @@ func stagesOf(t *bench.Trace) (all []stage, metric string, err error) {
 		all = append(all, one)
 	}
 	if len(all) == 0 {
-		return nil, "", errors.New("it reports no stages")
+		return nil, metric, errors.New("it reports no stages")
 	}
 	return all, metric, nil
 }
@@ -111,7 +116,7 @@ func (t *Timeline) follow(h *history, stages []stage) (why string) {
 		if end == nil || !end.isOn(s.end()) {
 			return fmt.Sprintf("no recorded thread ran when %s ended", s.Name)
 		}
-		for _, tile := range h.path(end, s.Began, s.end()) {
+		for _, tile := range h.path(end, s.Began, s.end(), s.polled) {
 			tile.At += s.At - s.Began
 			t.Tiles = append(t.Tiles, tile)
 		}

@@ -18,6 +18,7 @@ type walker struct {
 	at    *thread
 	now   time.Duration
 	bound time.Duration // to which the present thread is followed
+	polls bool          // tare looks from time to time at what the others have done
 
 	sleepers []sleeper // those that wait for the present thread, the innermost last
 }
@@ -29,9 +30,9 @@ type sleeper struct {
 }
 
 // path returns the tiles between two times that led to where a thread was at the end, in order of time. They
-// leave no gap. At is since the sample began.
-func (h *history) path(end *thread, from, to time.Duration) []Tile {
-	w := &walker{h: h, at: end, now: to, bound: from}
+// leave no gap. At is since the sample began. Polled says that tare looked whether the end had come.
+func (h *history) path(end *thread, from, to time.Duration, polled bool) []Tile {
+	w := &walker{h: h, at: end, now: to, bound: from, polls: polled}
 	most := 16
 	for _, t := range h.threads { // each step uses up something of a thread, unless times are equal
 		most += 4 * (len(t.runs) + len(t.wakes) + 1)
@@ -109,7 +110,7 @@ func (w *walker) slept(since time.Duration, woken wake, stack int) {
 	class, reason := w.h.waited(w.at, since, stack, woken)
 	var seen *thread
 	from := max(since, w.bound)
-	if len(w.sleepers) > 0 && class == Timers && w.h.interrupts(woken, stack) {
+	if (len(w.sleepers) > 0 || w.polling(woken.at)) && class == Timers && w.h.interrupts(woken, stack) {
 		seen, from = w.seen(from, woken.at)
 	}
 	w.add(from, Tile{Kind: Waiting, Class: class, Reason: reason, Stack: w.h.stack(stack)})
@@ -118,12 +119,23 @@ func (w *walker) slept(since time.Duration, woken wake, stack int) {
 	}
 }
 
-// seen finds what other threads of the present one's process, or programs that it has started, did last between two
-// times, and until when. It is nil if none of them ran.
+// polling reports whether the present thread is of tare, which looks from time to time whether the end has come.
+func (w *walker) polling(at time.Duration) bool {
+	_, lane := w.h.laneBefore(w.at.process, at)
+	return w.polls && w.h.lanes[lane].tare
+}
+
+// seen finds what others did last between two times, and until when: other threads of the present one's process, and
+// programs that it has started. Where tare polls, it is programs that were started in the trial, such as the one in
+// the container. It is nil if none of them ran.
 func (w *walker) seen(from, to time.Duration) (last *thread, until time.Duration) {
 	until = from
+	polling := w.polling(to)
 	for _, t := range w.h.order {
-		if t == w.at || t.process != w.at.process && !t.madeBy(w.at.process) {
+		switch {
+		case t == w.at, polling && !w.h.isNew(t, to):
+			continue
+		case !polling && t.process != w.at.process && !t.madeBy(w.at.process):
 			continue
 		}
 		if r, ok := t.runBefore(to); ok && min(r.to, to) > until {
@@ -131,6 +143,12 @@ func (w *walker) seen(from, to time.Duration) (last *thread, until time.Duration
 		}
 	}
 	return last, until
+}
+
+// isNew reports whether a thread executes a program that was started in the trial.
+func (h *history) isNew(t *thread, at time.Duration) bool {
+	_, lane := h.laneBefore(t.process, at)
+	return !h.lanes[lane].tare && h.lanes[lane].began > h.start
 }
 
 // onCPU adds what the thread did on its CPU since a time: a tile for each system call and for its own code

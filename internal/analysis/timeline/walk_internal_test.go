@@ -312,11 +312,42 @@ func TestPath(t *testing.T) {
 			if end == nil { // no event says what it did: it has run all the time
 				t.Fatal("the thread is not in the history")
 			}
-			tiles := h.path(end, time.Duration(test.from)*us, time.Duration(test.to)*us)
+			tiles := h.path(end, time.Duration(test.from)*us, time.Duration(test.to)*us, false)
 			if d := cmp.Diff(strings.TrimPrefix(test.want, "\n"), told(h, tiles)); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
 		})
+	}
+}
+
+// Where tare polls, its looks are no cause: what a program of the trial did last is, and not what daemons do meanwhile.
+func TestPathWhereTarePolls(t *testing.T) {
+	tape := newTape()
+	tape.fork(5, daemon, child)
+	tape.on(6, child)
+	tape.exec(7, child, "/tare-agent")
+	tape.blocks(10, tare, 7)
+	tape.wakes(40, 0, tare, 1, "swapper/0")
+	tape.on(40, tare) // looks, too early
+	tape.blocks(42, tare, 7)
+	tape.blocks(60, child, 0) // it listens
+	tape.on(70, worker)
+	tape.blocks(75, worker, 0)
+	tape.wakes(90, 0, tare, 1, "swapper/0")
+	tape.on(92, tare)
+	tape.preempted(200, tare)
+	h := newHistory(&tape.Recording)
+	got := told(h, h.path(h.threads[tare], 2*us, 95*us, true))
+	want := `2–5 dockerd: on CPU, own code
+5–6 dockerd: waits for a CPU, own code
+6–7 dockerd: on CPU, own code
+7–60 tare-agent: on CPU, own code
+60–90 tare: waits, timers: ep_poll
+90–92 tare: waits for a CPU, own code
+92–95 tare: on CPU, own code
+`
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
 	}
 }
 
@@ -330,7 +361,7 @@ func TestExecByAnotherThread(t *testing.T) {
 	e.Text = "/usr/bin/other"
 	tape.preempted(60, daemon)
 	h := newHistory(&tape.Recording)
-	got := told(h, h.path(h.threads[daemon], 10*us, 50*us))
+	got := told(h, h.path(h.threads[daemon], 10*us, 50*us, false))
 	want := "10–40 dockerd: on CPU, own code\n40–50 other: on CPU, own code\n"
 	if got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
@@ -352,7 +383,7 @@ func TestLaneEndsWithItsLastProcess(t *testing.T) {
 	tape.exit(80, third)
 	tape.on(90, daemon)
 	want := map[Role]time.Duration{
-		"tare": 90 * us, "dockerd": 90 * us, "runc": 50 * us, "runc init": 70 * us, "hook": 80 * us,
+		"tare": 90 * us, "dockerd": 90 * us, "runc": 50 * us, "runc init": 70 * us, "program": 80 * us,
 	}
 	for _, l := range newHistory(&tape.Recording).lanes {
 		if l.ended != want[l.Role] {
@@ -372,7 +403,7 @@ func TestGroupMove(t *testing.T) {
 	tape.add(15, recording.Group, tare, 0)
 	tape.call(10, 20, tare, "write")
 	h := newHistory(&tape.Recording)
-	got := told(h, h.path(h.threads[tare], 0, 20*us))
+	got := told(h, h.path(h.threads[tare], 0, 20*us, false))
 	want := "0–5 tare: on CPU, own code\n5–9 tare: on CPU in the kernel, other: write\n9–10 tare: on CPU, own code\n" +
 		"10–20 tare: on CPU in the kernel, control groups: write\n"
 	if got != want {
@@ -400,7 +431,7 @@ func TestTilesCoverEverything(t *testing.T) {
 		from, to := time.Duration(r.IntN(at+1))*us, time.Duration(at+10)*us
 		for _, end := range h.inOrder() {
 			now := from
-			for i, tile := range h.path(end, from, to) {
+			for i, tile := range h.path(end, from, to, false) {
 				if tile.At != now || tile.Duration <= 0 || tile.Lane < 0 || tile.Lane >= len(h.lanes) {
 					t.Fatalf("seed %d: tile %d is %+v, and the one before it ends at %v", seed, i, tile, now)
 				}
@@ -431,13 +462,18 @@ func TestRoles(t *testing.T) {
 	first := start(runc, "/proc/self/exe")
 	want[first] = "runc init"
 	tape.exec(next, first, "/proc/self/fd/7")
+	want[start(first, "/opt/hooks/start")] = "hook"
+	want[start(first, "/bin/program")] = "program"
 	want[start(runc, fmt.Sprintf("/proc/%d/exe", daemon))] = "dockerd, again"
 	want[start(runc, "/opt/hooks/prestart")] = "hook"
 	want[start(runc, "/usr/sbin/iptables-legacy")] = "iptables"
 	want[start(daemon, "/usr/lib/cni/bridge")] = "CNI plugin bridge"
 	want[start(daemon, "/usr/bin/bridge")] = "bridge"
 	want[start(start(daemon, "/proc/self/exe"), "/proc/self/exe")] = "dockerd, again"
-	want[start(daemon, "/usr/bin/crun")] = "crun"
+	crun := start(daemon, "/usr/bin/crun")
+	want[crun] = "crun"
+	want[start(crun, "/opt/hooks/prestart")] = "hook"
+	want[start(crun, "/bin/program")] = "program"
 	h := newHistory(&tape.Recording)
 	for process, role := range want {
 		if got := h.lastLane(process).Role; got != role {

@@ -133,7 +133,7 @@ func (w workload) TakesTurns(params map[string]string) bool {
 func (workload) RefusesTurns(params map[string]string) bool { return params["population"] != "0" }
 
 // Traceable implements bench.Traceable.
-func (workload) Traceable() string { return First }
+func (workload) Traceable() []string { return []string{First, Pause, Resume, Exec, Signal, Stop, Kill, Remove} }
 
 // Check implements bench.Workload.
 func (workload) Check(ctx context.Context, t bench.Task) error {
@@ -170,8 +170,8 @@ func (w workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 		for metric, value := range l.values {
 			values[metric] = append(values[metric], value)
 		}
-		if t.Traced && len(values[First]) > 0 {
-			m.Stages(First, l.stages)
+		if t.Traced {
+			l.reportStages(m)
 		}
 	}
 	noteAll(m, notes)

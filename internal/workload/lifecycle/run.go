@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -34,6 +35,7 @@ type lifecycleRun struct {
 	createdAfter time.Duration              // otherTime until the container was created
 	otherTime    time.Duration              // in all operations except start and wait
 	stages       []bench.Stage              // of which the time to the first instruction is made
+	later        []bench.Stage              // the operations after the start, each of which is a metric
 	opTimes      map[string][]time.Duration // by operation, except start and wait
 	started      bench.Span
 	exited       time.Duration // when the engine reported the exit
@@ -91,8 +93,11 @@ func (l *lifecycleRun) timed(name string, op func() error) error {
 		return err
 	}
 	l.otherTime += span.Duration()
+	stage := bench.Stage{Name: name, Span: span}
 	if l.started == (bench.Span{}) {
-		l.stages = append(l.stages, bench.Stage{Name: name, Span: span})
+		l.stages = append(l.stages, stage)
+	} else {
+		l.later = append(l.later, stage)
 	}
 	if l.opTimes == nil {
 		l.opTimes = map[string][]time.Duration{}
@@ -314,6 +319,20 @@ func (l *lifecycleRun) removeLeft() {
 	}
 	if s := l.sandbox; s != nil {
 		l.clock.Cleanup(s.Remove)
+	}
+}
+
+// reportStages reports of which stages the metrics that can be traced are made. An operation that the sequence has
+// several times has none: its metric is a mean.
+func (l *lifecycleRun) reportStages(to bench.Recorder) {
+	if _, ok := l.values[First]; ok {
+		to.Stages(First, l.stages)
+	}
+	traceable := workload{}.Traceable()
+	for _, s := range l.later {
+		if len(l.opTimes[s.Name]) == 1 && slices.Contains(traceable, s.Name) {
+			to.Stages(s.Name, []bench.Stage{s})
+		}
 	}
 }
 

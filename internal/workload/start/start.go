@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/netip"
 	"strconv"
+	"time"
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
@@ -54,6 +55,9 @@ func (workload) Metrics() []bench.Metric {
 }
 
 func (workload) Params() []bench.Param { return ready.Params(ready.Port) }
+
+// Traceable implements bench.Traceable.
+func (workload) Traceable() []string { return []string{Ready} }
 
 // Check implements bench.Workload.
 func (workload) Check(_ context.Context, t bench.Task) error {
@@ -159,6 +163,17 @@ func (s *fixture) trial(ctx context.Context, m bench.Meter) error {
 	if seen.Port > 0 {
 		m.Record(Port, since(seen.Port.Seconds()))
 	}
+	m.Stages(Ready, stages(create, start, seen.Ready, s.condition.Polls()))
 	supervise.Record(m, p.Count(ctx))
 	return m.Applied(s.spec, p.Applied(ctx, m))
+}
+
+// stages are those of which the time until ready is made. A line may be read before the call of start returns.
+func stages(create, start bench.Span, seen time.Duration, polled bool) []bench.Stage {
+	all := []bench.Stage{{Name: "create", Span: create}}
+	if seen <= start.End {
+		return append(all, bench.Stage{Name: "start", Span: bench.Span{Begin: start.Begin, End: seen}})
+	}
+	return append(all, bench.Stage{Name: "start", Span: start},
+		bench.Stage{Name: "ready", Span: bench.Span{Begin: start.End, End: seen}, Polled: polled})
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Timelines describe where the time of a run's starts goes, in the words of a report, or that of another metric: see
-// MetricToExplain. Cell and vs are what a user calls cells, by which the result is narrowed: to one cell, against the
+// tracedMetric. Cell and vs are what a user calls cells, by which the result is narrowed: to one cell, against the
 // baseline of its condition or against another cell. Without a cell it has all of them, unless there is only one that
 // is compared. If a run, or a cell or metric that is meant, has no timeline, the error is a Problem.
 func Timelines(run *bench.Run, of, cell, vs string) (*report.Timelines, error) {
@@ -57,7 +57,7 @@ func Timelines(run *bench.Run, of, cell, vs string) (*report.Timelines, error) {
 	return report.NewTimelines(plan, narrowed(r, chosen, pairs), pairs), nil
 }
 
-// tracedMetric is the metric that is meant, as a name of it or of what Explained lists; "" stays so.
+// tracedMetric is the metric that is meant, as a name of it or of what Explainable lists; "" stays so.
 func tracedMetric(run *bench.Run, of string) (string, error) {
 	all := timeline.Metrics(run)
 	if of == "" || len(all) == 0 || slices.Contains(all, of) {

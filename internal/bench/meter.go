@@ -85,9 +85,8 @@ type Stage struct {
 
 // A Traceable is a Workload with metrics that a timeline can explain.
 type Traceable interface {
-	// Traceable returns the metrics for which Run may report Stages if Task.Traced, the one first that it reports first.
-	// Run then does once what it otherwise repeats.
-	Traceable() []string
+	// Traceable says that Run reports Stages if Task.Traced. Run then does once what it otherwise repeats.
+	Traceable()
 }
 
 // Discard is a Recorder that keeps nothing. A type that needs only some of a trial's

@@ -124,7 +124,7 @@ func releaseBinary(t *testing.T) string {
 	return path
 }
 
-// peakMemory watches how much memory a process has had resident, in bytes, without the pages of its program: how many
+// peakMemory looks, a hundred times in a second, how much memory a process has resident, in bytes, without the pages of its program: how many
 // of those the kernel maps depends on what is in its cache, not on what the process does.
 func peakMemory(r *process) <-chan int64 {
 	out := make(chan int64, 1)
@@ -133,13 +133,12 @@ func peakMemory(r *process) <-chan int64 {
 		var most int64
 		for {
 			text, err := os.ReadFile(status)
-			peak, ok := field(text, "VmHWM:")
-			files, known := field(text, "RssFile:")
-			if err != nil || !ok || !known { // it is gone
+			now, ok := field(text, "RssAnon:")
+			if err != nil || !ok { // it is gone
 				out <- most
 				return
 			}
-			most = max(most, (peak-files)<<10)
+			most = max(most, now<<10)
 			time.Sleep(10 * time.Millisecond)
 		}
 	}()

@@ -87,20 +87,30 @@ const suffixAgain = ", again"
 
 // namePrograms tells programs in containers from hooks, which a runtime starts as well: the program is what the
 // container's first process executes last. For a runtime whose first process is a fork of its own, and executes nothing
-// before, that is what it starts last.
+// before, it is what a fork executes last that has entered the container.
 func (h *history) namePrograms() {
 	last := map[int]int{} // by the lane of the runtime or its init
 	for i := range h.lanes {
-		if l := &h.lanes[i]; l.Role == roleHook && l.Parent >= 0 {
+		l := &h.lanes[i]
+		if l.Role != roleHook || l.Parent < 0 {
+			continue
+		}
+		by := string(h.lanes[l.Parent].Role)
+		if strings.HasSuffix(by, suffixInit) || slices.Contains(forking, by) && h.entered(l) {
 			last[l.Parent] = i
 		}
 	}
-	for parent, i := range last {
-		by := string(h.lanes[parent].Role)
-		if strings.HasSuffix(by, suffixInit) || slices.Contains(forking, by) {
-			h.lanes[i].Role = roleProgram
-		}
+	for _, i := range last {
+		h.lanes[i].Role = roleProgram
 	}
+}
+
+// entered reports whether the process of a lane changed namespaces or its root before it executed the program.
+func (h *history) entered(l *lane) bool {
+	t := h.threads[l.Process]
+	return t != nil && slices.ContainsFunc(t.calls, func(c call) bool {
+		return c.began < l.began && slices.Contains([]string{"setns", "unshare", "pivot_root", "mount"}, c.name)
+	})
 }
 
 // suffixInit ends the role of a runtime that executes itself as a container's first process.

@@ -9,26 +9,35 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// Metrics are those of a run that its traces explain, that first which is explained if nobody asks for another.
+// Metrics are those of a run that its traces explain, in the order of its metrics: the first is explained if nobody asks
+// for another.
 func Metrics(run *bench.Run) (names []string) {
+	traced := map[string]bool{}
 	for i := range run.Samples {
 		s := &run.Samples[i]
 		if !s.Trial.Traced || s.Trace == nil {
 			continue
 		}
 		for _, e := range s.Trace.Events {
-			if e.Name == bench.StageEvent && !slices.Contains(names, e.Source) {
-				names = append(names, e.Source)
+			if e.Name == bench.StageEvent {
+				traced[e.Source] = true
 			}
+		}
+	}
+	for _, m := range run.Header.Metrics {
+		if traced[m.Name] {
+			names = append(names, m.Name)
 		}
 	}
 	return names
 }
 
 // Analyze makes the timelines of all traced trials of a run, which must have been read with the traces
-// of its samples: of a metric, or of the first that its traces explain if the name is empty. It does not change the
-// run. The result has no Cells if no trial was traced.
+// of its samples: of a metric, or of the first of Metrics if the name is empty. It does not change the run. The result has no Cells if no trial was traced.
 func Analyze(run *bench.Run, metric string) *Result {
+	if all := Metrics(run); metric == "" && len(all) > 0 {
+		metric = all[0]
+	}
 	r := &Result{Metric: metric}
 	cells := make([]*Cell, len(run.Header.Plan.Cells))
 	for i := range run.Samples {

@@ -473,7 +473,15 @@ func TestRoles(t *testing.T) {
 	crun := start(daemon, "/usr/bin/crun")
 	want[crun] = "crun"
 	want[start(crun, "/opt/hooks/prestart")] = "hook"
-	want[start(crun, "/bin/program")] = "program"
+	want[start(crun, "/opt/hooks/poststart")] = "hook"
+	next++
+	tape.fork(20, crun, next)
+	tape.call(21, 30, next, "setns")
+	tape.exec(31, next, "/bin/program")
+	want[next] = "program"
+	remove := start(daemon, "/usr/bin/crun")
+	want[remove] = "crun"
+	want[start(remove, "/opt/hooks/poststop")] = "hook"
 	h := newHistory(&tape.Recording)
 	for process, role := range want {
 		if got := h.lastLane(process).Role; got != role {

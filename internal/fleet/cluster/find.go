@@ -27,12 +27,9 @@ func Find(ctx context.Context, c *kube.Client, namespace, id string) (*Plan, err
 	}
 	root := &kube.ConfigMap{Meta: kube.Meta{Name: rootName(id), Namespace: namespace}}
 	err := c.Get(ctx, root)
-	if errors.Is(err, kube.ErrNotFound) {
+	if isAbsent(err) {
 		root.Name, root.Namespace = rootName(id), firstOfSeveral(namespace)
-		switch several := c.Get(ctx, root); {
-		case errors.Is(several, kube.ErrNotFound), errors.Is(several, kube.ErrForbidden): // most have no such namespace
-			return nil, err
-		default:
+		if several := c.Get(ctx, root); !isAbsent(several) {
 			err = several
 		}
 	}
@@ -40,6 +37,12 @@ func Find(ctx context.Context, c *kube.Client, namespace, id string) (*Plan, err
 		return nil, err
 	}
 	return complete(ctx, c, root)
+}
+
+// isAbsent reports whether an error says that there is no such object or namespace. Who has rights in some namespaces
+// alone is told of all others that it is forbidden.
+func isAbsent(err error) bool {
+	return errors.Is(err, kube.ErrNotFound) || errors.Is(err, kube.ErrForbidden)
 }
 
 // firstOfSeveral is the first namespace of a fleet that is too large for one.
@@ -72,12 +75,15 @@ func complete(ctx context.Context, c *kube.Client, root *kube.ConfigMap) (*Plan,
 // read is told as an error beside the others.
 func List(ctx context.Context, c *kube.Client, namespace string) ([]Found, error) {
 	maps, err := kube.List[kube.ConfigMap](ctx, c, kube.Query{Namespace: namespace, Labels: kube.LabelRun})
-	if err != nil {
+	if err != nil && !isAbsent(err) {
 		return nil, err
 	}
 	several := kube.Query{Namespace: firstOfSeveral(namespace), Labels: kube.LabelRun}
-	more, err := kube.List[kube.ConfigMap](ctx, c, several)
-	if err != nil && !errors.Is(err, kube.ErrForbidden) && !errors.Is(err, kube.ErrNotFound) { // most have none
+	more, severalErr := kube.List[kube.ConfigMap](ctx, c, several)
+	switch {
+	case severalErr != nil && !isAbsent(severalErr):
+		return nil, severalErr
+	case len(more) == 0 && err != nil:
 		return nil, err
 	}
 	maps = append(maps, more...)

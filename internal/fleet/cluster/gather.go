@@ -197,7 +197,8 @@ func (g *gathering) attend(m *member) error {
 	case m.going() && !m.over() && now.Sub(m.since) > g.pace.gone:
 		return g.finish(m, errSilent)
 	case now.Before(l.again):
-	case !l.failed.IsZero() && g.under >= atOnce/2: // dead nodes must not keep those from it that are there
+	case !l.failed.IsZero() && g.under >= atOnce/2 && now.Before(l.failed.Add(g.pace.lost)):
+		// Dead nodes must not keep those from it that are there.
 	case m.over(), m.going() && m.hasLog():
 		g.ask(m)
 	case m.running() && now.Sub(l.last) > g.pace.sweep && g.under < atOnce/2: // what is urgent needs the rest

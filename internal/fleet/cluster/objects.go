@@ -141,7 +141,7 @@ func (p *Plan) order(namespace string, owners []kube.Owner) (*kube.ConfigMap, er
 	f := p.Fleet
 	text, err := json.Marshal(fleet.Order{
 		Fleet: f.ID, Tool: f.Tool, Seed: f.Seed, Rounds: f.Rounds, Confirm: f.Confirm, Round: f.Round,
-		Wait: rampLimit(len(f.Nodes)) + 2*signalTime, Networks: f.Networks, Host: f.Host,
+		Wait: p.deadline(1, len(f.Nodes)), Networks: f.Networks, Host: f.Host,
 	})
 	m := &kube.ConfigMap{Meta: p.meta(orderName(f.ID), namespace)}
 	m.Owners = owners

@@ -103,6 +103,10 @@ const oldest = 25
 
 func (f *preflight) checkVersion(ctx context.Context) error {
 	v, err := f.c.Version(ctx)
+	if errors.Is(err, kube.ErrForbidden) {
+		f.note("the version of Kubernetes is not known (%v): a fleet needs 1.%d or later", err, oldest)
+		return nil
+	}
 	if err == nil && v.Major == 1 && v.Minor < oldest {
 		f.problem("the cluster has Kubernetes %s, and a fleet needs 1.%d or later", v.Text, oldest)
 	}
@@ -315,6 +319,7 @@ func (f *Preflight) Estimate() {
 		length += 2*signalTime + time.Duration(p.Fleet.Confirm)*p.Fleet.Round // of few nodes: the ramp is short
 	}
 	f.Length = length.Round(time.Second)
+	f.CPUSeconds = 0
 	for _, node := range p.Fleet.Nodes {
 		cpus := max(1, node.CPUs)
 		if p.Pod.CPUs > 0 {

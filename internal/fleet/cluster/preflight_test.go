@@ -236,7 +236,7 @@ func TestSpaces(t *testing.T) {
 		t.Errorf("read back: %v", err)
 	}
 	s := kubetest.Start(t, kubetest.Options{Forbid: func(a kube.Access) string {
-		if a.Namespace == "elsewhere-0" { // as RBAC refuses what there is not
+		if a.Namespace == "elsewhere-0" || a.Namespace == "tare" { // as RBAC refuses what there is not, and what is not allowed
 			return "no"
 		}
 		return ""

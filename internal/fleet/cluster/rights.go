@@ -113,7 +113,7 @@ func Rights(namespaces []string) ([]byte, error) {
 	return asYAML(docs)
 }
 
-// Manifests are the objects of pass 1, as YAML for kubectl. They have no owner, since the root has no UID before it is
+// Manifests are the objects of pass 1, as YAML. They have no owner, since the root has no UID before it is
 // made; the signal to begin is not among them.
 func Manifests(p *Plan) ([]byte, error) {
 	if err := p.check(); err != nil {

@@ -142,7 +142,7 @@ func encode(o Object) ([]byte, error) {
 	return append([]byte(head), all[1:]...), nil // each kind has at least its metadata
 }
 
-// EncodeJSON is an object as a file for "kubectl apply".
+// EncodeJSON is an object as a file, with its kind.
 func EncodeJSON(o Object) ([]byte, error) { return encode(o) }
 
 // A Query says which objects are listed.

@@ -3,6 +3,7 @@ package pairs
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 )
 
@@ -11,7 +12,7 @@ import (
 type Loss struct {
 	Meeting        // as of a Link
 	Rounds  int    // in which it was so
-	Of      int    // rounds in which they met
+	Of      int    // rounds in which they met, and neither was silent
 	Reason  string // the one that is most frequent
 }
 
@@ -26,10 +27,10 @@ type Silence struct {
 // meetings is what became of the meetings of a node or pair, by round.
 type meetings struct {
 	good, bad map[int]int
-	reasons   map[string]int
+	lost      []Trip
 }
 
-func newMeetings() *meetings { return &meetings{map[int]int{}, map[int]int{}, map[string]int{}} }
+func newMeetings() *meetings { return &meetings{good: map[int]int{}, bad: map[int]int{}} }
 
 func (m *meetings) take(t Trip, good bool) {
 	if good {
@@ -37,17 +38,21 @@ func (m *meetings) take(t Trip, good bool) {
 		return
 	}
 	m.bad[t.Round]++
-	m.reasons[t.Lost]++
+	m.lost = append(m.lost, t)
 }
 
 // silent reports whether two or more others had no answer in a round, and nobody had one.
 func (m *meetings) silent(round int) bool { return m.good[round] == 0 && m.bad[round] >= 2 }
 
-// reason is the most frequent one.
-func (m *meetings) reason() string {
+// reason is the most frequent one of those rounds.
+func (m *meetings) reason(counts func(round int) bool) string {
+	reasons := map[string]int{}
+	for _, t := range m.lost {
+		reasons[t.Lost] += count(counts(t.Round))
+	}
 	most := ""
-	for _, text := range slices.Sorted(maps.Keys(m.reasons)) {
-		if most == "" || m.reasons[text] > m.reasons[most] {
+	for _, text := range slices.Sorted(maps.Keys(reasons)) {
+		if most == "" || reasons[text] > reasons[most] {
 			most = text
 		}
 	}
@@ -90,7 +95,7 @@ func lost(in Input, network string) ([]Silence, []Loss) {
 
 func silences(nodes []*meetings) (all []Silence) {
 	for i, m := range nodes {
-		s := Silence{Node: i, Reason: m.reason()}
+		s := Silence{Node: i, Reason: m.reason(m.silent)}
 		rounds := maps.Clone(m.good)
 		maps.Copy(rounds, m.bad)
 		for round := range rounds {
@@ -106,7 +111,8 @@ func silences(nodes []*meetings) (all []Silence) {
 
 func losses(links map[Meeting]*meetings) (all []Loss) {
 	for pair, m := range links {
-		l := Loss{Meeting: pair, Of: len(m.good), Reason: m.reason()}
+		l := Loss{Meeting: pair, Of: len(m.good)}
+		l.Reason = m.reason(func(round int) bool { return m.good[round] == 0 })
 		for round := range m.bad {
 			l.Rounds += count(m.good[round] == 0)
 		}
@@ -122,8 +128,9 @@ func losses(links map[Meeting]*meetings) (all []Loss) {
 }
 
 // Clocks is how far the clock of each node is ahead of those of the nodes that it met, in seconds: the median over its
-// meetings, so that a wrong clock among right ones moves its own number alone. A node of which nothing is known is not
-// in the map.
+// meetings, so that a wrong clock among right ones moves its own number alone. Of two values in the middle, as with two
+// others, it is the one nearer to 0. A node of which nothing is known is not in the map, and with fewer than three
+// nobody can say whose clock is wrong.
 func Clocks(trips []Trip) map[int]float64 {
 	all := map[int][]float64{}
 	for _, t := range trips {
@@ -132,10 +139,16 @@ func Clocks(trips []Trip) map[int]float64 {
 			all[t.Server] = append(all[t.Server], t.Ahead)
 		}
 	}
+	if len(all) < 3 {
+		return nil
+	}
 	ahead := map[int]float64{}
 	for i, values := range all {
 		slices.Sort(values)
-		ahead[i] = values[len(values)/2]
+		a, b := values[(len(values)-1)/2], values[len(values)/2]
+		if ahead[i] = a; math.Abs(b) < math.Abs(a) {
+			ahead[i] = b
+		}
 	}
 	return ahead
 }

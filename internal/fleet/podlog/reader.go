@@ -135,6 +135,7 @@ func (r *Reader) Trips() []pairs.Trip {
 			continue
 		}
 		for _, t := range trips {
+			t.Lost = shortened(t.Lost)
 			if (t.Seconds > 0 || t.Lost != "") && t.Client >= 0 && t.Server >= 0 && t.Client != t.Server {
 				all = append(all, t)
 			}

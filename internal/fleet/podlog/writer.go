@@ -51,9 +51,7 @@ const maxWhy = 120
 func (w *Writer) Trips(trips []pairs.Trip) error {
 	trips = slices.Clone(trips)
 	for i := range trips {
-		if why := trips[i].Lost; len(why) > maxWhy {
-			trips[i].Lost = strings.ToValidUTF8(why[:maxWhy], "") + "…"
-		}
+		trips[i].Lost = shortened(trips[i].Lost)
 	}
 	for len(trips) > 0 {
 		n := min(maxTrips, len(trips))
@@ -66,6 +64,14 @@ func (w *Writer) Trips(trips []pairs.Trip) error {
 		trips = trips[n:]
 	}
 	return nil
+}
+
+// shortened is why a round trip was lost, as it is written.
+func shortened(why string) string {
+	if len(why) > maxWhy+len("…") {
+		return strings.ToValidUTF8(why[:maxWhy], "") + "…"
+	}
+	return why
 }
 
 // Write takes bytes of the record stream. They are written when there are many, or by Flush.

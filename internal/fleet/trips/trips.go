@@ -70,14 +70,15 @@ func (s *Session) meet(ctx context.Context, m pairs.Trip, due time.Time) (all []
 		m.Network = n.name
 		one, err := m, error(nil)
 		switch {
-		case ctx.Err() != nil:
-			return all
 		case late:
-			err = fmt.Errorf("this node came to the slot %v after it began", time.Since(due).Round(time.Millisecond))
+			err = fmt.Errorf("the client came to the slot %v after it began", time.Since(due).Round(time.Millisecond))
 		case !n.at.IsValid():
-			err = errors.New("no pod of the other node takes part")
+			err = errors.New("no pod of the server takes part")
 		default:
 			err = measure(ctx, &one, n.at, n.pid, s.Token)
+		}
+		if ctx.Err() != nil { // it says nothing of the other node
+			return all
 		}
 		if err != nil {
 			one.Lost = err.Error()

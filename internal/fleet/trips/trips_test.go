@@ -69,6 +69,9 @@ func failure(t *testing.T, r []pairs.Trip) string {
 	return r[0].Lost
 }
 
+// warmUp is less than a meeting takes.
+const warmUp = 50 * time.Millisecond
+
 // All nodes of a fleet of three measure the same slots, each those in which it is the client.
 func TestAllPairs(t *testing.T) {
 	t.Parallel()
@@ -322,7 +325,7 @@ func TestNotMeasured(t *testing.T) {
 	if got := failure(t, late); !strings.Contains(got, "came to the slot 1h0m") {
 		t.Errorf("late: %q", got)
 	}
-	if got := failure(t, once(t.Context(), pair(trips.Peer{}))); !strings.Contains(got, "no pod of the other node") {
+	if got := failure(t, once(t.Context(), pair(trips.Peer{}))); !strings.Contains(got, "no pod of the server") {
 		t.Errorf("no pod: %q", got)
 	}
 	if r := s.Measure(t.Context(), 1, time.Now()); len(r) != 0 {
@@ -337,6 +340,11 @@ func TestNotMeasured(t *testing.T) {
 	s.Self = 0
 	if r := s.Measure(ctx, 0, time.Now().Add(time.Hour)); len(r) != 0 {
 		t.Errorf("cancelled: %+v", r)
+	}
+	during, cancel := context.WithTimeout(t.Context(), warmUp)
+	defer cancel()
+	if r := once(during, s); len(r) != 0 {
+		t.Errorf("cancelled during a meeting: %+v", r)
 	}
 }
 

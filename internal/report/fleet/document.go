@@ -84,7 +84,7 @@ type Node struct {
 	Reason       string      `json:"reason,omitempty"` // why it is not done
 	Run          string      `json:"run,omitempty"`    // the ID of its run
 	Rounds       int         `json:"rounds"`
-	Clock        float64     `json:"clock_ahead_seconds"` // of the median of all nodes
+	Clock        float64     `json:"clock_ahead_seconds"` // of the nodes that it met, or of the median of all
 	Verdict      odd.Verdict `json:"verdict"`             // the one that stands out most
 	Findings     []Finding   `json:"findings,omitempty"`  // as Document.Metrics
 }
@@ -157,7 +157,7 @@ type PathLink struct {
 type PathLoss struct {
 	Ends   [2]string `json:"ends"`
 	Rounds int       `json:"rounds"` // in which it was so
-	Of     int       `json:"of"`     // rounds in which they met
+	Of     int       `json:"of"`     // rounds in which they met, and neither was silent
 	Reason string    `json:"reason"` // the one that is most frequent
 }
 

@@ -225,12 +225,6 @@ func (s *screen) paths() {
 				term.WriteWrapped(s.w, "  "+plain.Line(name)+"  ", says, s.Width)
 			}
 		}
-		for _, n := range p.Silent {
-			show(n.Name, n.says())
-		}
-		for _, l := range p.Losses {
-			show(linkName(l.Ends), l.says())
-		}
 		for _, n := range p.Nodes {
 			if stands(n.Verdict) {
 				show(n.Name, n.says())
@@ -241,8 +235,14 @@ func (s *screen) paths() {
 				show(linkName(l.Ends), l.says())
 			}
 		}
+		for _, n := range p.Silent {
+			show(n.Name, n.says())
+		}
+		for _, l := range p.Losses {
+			show(linkName(l.Ends), l.says())
+		}
 		if shown > mostShown && !s.All {
-			s.line(fmt.Sprintf("  and %d more", shown-mostShown))
+			s.line(fmt.Sprintf("  and %d more: --all has them", shown-mostShown))
 		}
 		if len(p.Apart) > 0 {
 			term.WriteWrapped(s.w, "  ", "not judged, since few nodes are in their zone: "+few(p.Apart), s.Width)

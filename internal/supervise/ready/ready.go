@@ -98,8 +98,8 @@ func (c Condition) WithCommand(argv []string) Condition {
 // Connects reports whether the Condition needs a connection to the service's port.
 func (c Condition) Connects() bool { return c.kind == Port || c.kind == HTTP }
 
-// Polls reports whether it is looked from time to time whether the Condition holds.
-func (c Condition) Polls() bool { return c.Connects() || c.kind == Health }
+// Polls reports whether it is looked from time to time, from outside, whether the Condition holds.
+func (c Condition) Polls() bool { return c.Connects() }
 
 // IsNone reports whether the Condition is empty, so that every service meets it.
 func (c Condition) IsNone() bool { return c.kind == "" }

@@ -133,9 +133,7 @@ func (w workload) TakesTurns(params map[string]string) bool {
 func (workload) RefusesTurns(params map[string]string) bool { return params["population"] != "0" }
 
 // Traceable implements bench.Traceable.
-func (workload) Traceable() []string {
-	return []string{First, Pause, Resume, Exec, Signal, Stop, Kill, Remove}
-}
+func (workload) Traceable() {}
 
 // Check implements bench.Workload.
 func (workload) Check(ctx context.Context, t bench.Task) error {

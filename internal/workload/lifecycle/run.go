@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -328,9 +327,8 @@ func (l *lifecycleRun) reportStages(to bench.Recorder) {
 	if _, ok := l.values[First]; ok {
 		to.Stages(First, l.stages)
 	}
-	traceable := workload{}.Traceable()
 	for _, s := range l.later {
-		if len(l.opTimes[s.Name]) == 1 && slices.Contains(traceable, s.Name) {
+		if len(l.opTimes[s.Name]) == 1 {
 			to.Stages(s.Name, []bench.Stage{s})
 		}
 	}

@@ -57,7 +57,7 @@ func (workload) Metrics() []bench.Metric {
 func (workload) Params() []bench.Param { return ready.Params(ready.Port) }
 
 // Traceable implements bench.Traceable.
-func (workload) Traceable() []string { return []string{Ready} }
+func (workload) Traceable() {}
 
 // Check implements bench.Workload.
 func (workload) Check(_ context.Context, t bench.Task) error {

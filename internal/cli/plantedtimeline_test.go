@@ -257,3 +257,35 @@ func TestPlantedTimeOfIptables(t *testing.T) {
 		t.Errorf("found in %d of %d trials", found, len(all))
 	}
 }
+
+// Docker beside itself: where nothing differs, a list of rows claims something in at most one of twenty runs. One run is
+// taken apart into stretches of blocks, each of which is analysed as a run. With -count=8 they are 40.
+func TestPlantedNothingInTimelines(t *testing.T) {
+	if testing.Short() {
+		return
+	}
+	require(t, "docker")
+	const stretches, blocks = 5, 8
+	p := newTestEnv(t)
+	p.must(t, "run", "lifecycle", "--engine", "docker", "--engine", "docker,name=again", "--baseline", "docker", "--timeline",
+		"1", "--blocks", fmt.Sprint(stretches*blocks), "--budget", "off", "--precision", "off", "--warmup", "1", "--no-control",
+		"--washout", "200ms", "--quiet")
+	p.must(t, "export", "last", "-o", p.recordFile())
+	run := p.recorded(t)
+	claimed := 0
+	for i := range stretches {
+		part := *run
+		part.Samples = slices.DeleteFunc(slices.Clone(run.Samples), func(s bench.Sample) bool {
+			return s.Trial.Block/blocks != i || s.Trial.Warmup()
+		})
+		d, ok := timeline.Analyze(&part, "").Between(1, 0)
+		if !ok || d.Blocks < blocks/2 {
+			t.Fatalf("stretch %d: %d blocks can be compared", i, d.Blocks)
+		}
+		claimed += one(len(d.Rows) > 0)
+		for _, r := range d.Rows {
+			t.Logf("stretch %d: %s, %s, %s: %v [%v, %v]", i, r.Role, r.Kind, r.Class, r.Mean.Value, r.Mean.Low, r.Mean.High)
+		}
+	}
+	wantAtMost(t, claimed, stretches, 0.05, "runs claimed that docker differs from itself")
+}

@@ -19,11 +19,15 @@ import (
 	"github.com/tare-bench/tare/internal/image/program"
 )
 
-// thisProgram is a static program: this test.
-func thisProgram(t *testing.T) string {
+// staticProgram is a program without libraries: the agent. With the race detector the test itself has some.
+func staticProgram(t *testing.T) string {
 	t.Helper()
-	file, err := os.Executable()
+	text, err := image.AgentBinary()
 	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(file, text, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return file
@@ -31,7 +35,7 @@ func thisProgram(t *testing.T) string {
 
 func newImage(t *testing.T) *program.Image {
 	t.Helper()
-	i, err := program.New(t.Context(), thisProgram(t))
+	i, err := program.New(t.Context(), staticProgram(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +100,7 @@ func TestRefused(t *testing.T) {
 	if err := os.WriteFile(text, []byte("#!/bin/sh\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, files := range [][]string{{text}, {filepath.Join(t.TempDir(), "none")}, {thisProgram(t), thisProgram(t)}} {
+	for _, files := range [][]string{{text}, {filepath.Join(t.TempDir(), "none")}, {staticProgram(t), staticProgram(t)}} {
 		_, err := program.New(t.Context(), files...)
 		if err == nil || !strings.Contains(err.Error(), files[len(files)-1]) {
 			t.Errorf("New(%q): error %v, want one that names the file", files, err)

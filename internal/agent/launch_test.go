@@ -35,14 +35,13 @@ func template(t *testing.T) (dir string, bytes int64) {
 // launchUser is who the launched program runs as where the test may choose.
 const launchUser = "54321:54322"
 
-// passable lets every user pass to the files of the test.
+// passable lets every user pass to the files of the test, in a directory of its own. What lies above is not the test's.
 func passable(t *testing.T, dir string) {
 	t.Helper()
-	for d := dir; d != filepath.Dir(os.TempDir()) && d != "/"; d = filepath.Dir(d) {
-		if d != os.TempDir() {
-			if err := os.Chmod(d, 0o711); err != nil {
-				t.Fatal(err)
-			}
+	own := filepath.Dir(t.TempDir())
+	for d := dir; d == own || strings.HasPrefix(d, own+"/"); d = filepath.Dir(d) {
+		if err := os.Chmod(d, 0o711); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -111,6 +111,10 @@ type shownFleet struct {
 	Nodes []struct {
 		Name, Run, State, Verdict, Reason string
 		Rounds                            int
+		Findings                          []struct {
+			Metric    string
+			Low, High float64
+		}
 	}
 }
 

@@ -66,7 +66,7 @@ func TestBuiltinExperiments(t *testing.T) {
 		{
 			[]string{
 				"postgres", "--param", "scale=1", "--param", "clients=2", "--param",
-				"time=100ms", "--param", "write_time=400ms", "--param", "warmup=10ms", "--param", "parts=" + strings.Join(parts, ","),
+				"time=300ms", "--param", "write_time=500ms", "--param", "warmup=10ms", "--param", "parts=" + strings.Join(parts, ","),
 			},
 			[]string{parts[0] + ".time.p50", parts[len(parts)-1] + ".rate", "postgres.ready"},
 			nil, servers,

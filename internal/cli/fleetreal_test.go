@@ -61,8 +61,12 @@ func TestFleetOnRealCluster(t *testing.T) {
 	for node, share := range map[string]int{"node1": 875, "node2": 250, "node3": 875} {
 		limitNode(t, node, share)
 	}
-	result := p.must(t, "fleet", "run", "cpu", "--image", "localhost/tare:test", "--namespace", space, "--rounds", "8",
-		"--round", "11s", "--confirm", "0", "--network", "pod", "--yes", "--param", "kernels=integer", "--param", "time=500ms")
+	result := p.begin(t, "fleet", "run", "cpu", "--image", "localhost/tare:test", "--namespace", space, "--rounds", "8",
+		"--round", "11s", "--confirm", "0", "--network", "pod", "--yes", "--param", "kernels=integer", "--param", "time=500ms",
+	).endWithin(t, 10*testTimeout) // two minutes of it are for the signal to begin
+	if result.code != 0 {
+		t.Fatalf("exit code %d\n%s", result.code, result.stderr)
+	}
 	var shown struct {
 		shownFleet
 		Paths []struct {

@@ -141,10 +141,16 @@ func begin(t *testing.T, cmd *exec.Cmd) *process {
 // end waits for the process.
 func (r *process) end(t *testing.T) programResult {
 	t.Helper()
+	return r.endWithin(t, 2*testTimeout)
+}
+
+// endWithin waits for a process that takes long.
+func (r *process) endWithin(t *testing.T, limit time.Duration) programResult {
+	t.Helper()
 	var err error
 	select {
 	case err = <-r.exited:
-	case <-time.After(2 * testTimeout):
+	case <-time.After(limit):
 		err = errors.Join(r.cmd.Process.Kill(), <-r.exited) // what it said is whole then
 		t.Fatalf("%v does not end; killed: %v; it said:\n%s", r.cmd.Args, err, &r.stderr)
 	}

@@ -267,9 +267,9 @@ func TestPlantedNothingInTimelines(t *testing.T) {
 	require(t, "docker")
 	const stretches, blocks = 5, 8
 	p := newTestEnv(t)
-	p.must(t, "run", "lifecycle", "--engine", "docker", "--engine", "docker,name=again", "--baseline", "docker", "--timeline",
-		"1", "--blocks", fmt.Sprint(stretches*blocks), "--budget", "off", "--precision", "off", "--warmup", "1", "--no-control",
-		"--washout", "200ms", "--quiet")
+	p.begin(t, "run", "lifecycle", "--engine", "docker", "--engine", "docker,name=again", "--baseline", "docker", "--timeline=1",
+		"--blocks", fmt.Sprint(stretches*blocks), "--budget", "off", "--precision", "off", "--warmup", "1", "--no-control",
+		"--washout", "200ms", "--quiet").endWithin(t, 10*testTimeout)
 	p.must(t, "export", "last", "-o", p.recordFile())
 	run := p.recorded(t)
 	claimed := 0

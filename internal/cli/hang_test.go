@@ -124,8 +124,8 @@ func releaseBinary(t *testing.T) string {
 	return path
 }
 
-// peakMemory looks, a hundred times in a second, how much memory a process has resident, in bytes, without the pages of its program: how many
-// of those the kernel maps depends on what is in its cache, not on what the process does.
+// peakMemory looks, a hundred times in a second, how much memory a process has resident, in bytes, without the pages of
+// its program: how many of those the kernel maps depends on what is in its cache, not on what the process does.
 func peakMemory(r *process) <-chan int64 {
 	out := make(chan int64, 1)
 	status := fmt.Sprintf("/proc/%d/status", r.cmd.Process.Pid)

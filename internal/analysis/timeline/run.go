@@ -32,8 +32,9 @@ func Metrics(run *bench.Run) (names []string) {
 	return names
 }
 
-// Analyze makes the timelines of all traced trials of a run, which must have been read with the traces
-// of its samples: of a metric, or of the first of Metrics if the name is empty. It does not change the run. The result has no Cells if no trial was traced.
+// Analyze makes the timelines of all traced trials of a run, which must have been read with the traces of its samples:
+// of a metric, or of the first of Metrics if the name is empty. It does not change the run. The result has no Cells if no
+// trial was traced.
 func Analyze(run *bench.Run, metric string) *Result {
 	if all := Metrics(run); metric == "" && len(all) > 0 {
 		metric = all[0]

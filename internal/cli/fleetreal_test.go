@@ -39,7 +39,7 @@ func limitNode(t *testing.T, node string, thousandths int) {
 	})
 }
 
-// On a real Kubernetes whose nodes share one machine, the node with a quarter of a CPU is found beside those that have
+// On a real Kubernetes whose nodes share one machine, the node with a fifth of a CPU is found beside those that have
 // 3.5 times as much, round trips are measured, and nothing is left. TARE_TEST_CLUSTER names the kubeconfig that
 // "scripts/cluster up" has printed.
 func TestFleetOnRealCluster(t *testing.T) {
@@ -58,7 +58,7 @@ func TestFleetOnRealCluster(t *testing.T) {
 	kubectl(t, "create", "namespace", space)
 	t.Cleanup(func() { kubectl(t, "delete", "namespace", space, "--wait=false") })
 	kubectl(t, "label", "namespace", space, "pod-security.kubernetes.io/enforce=restricted")
-	for node, share := range map[string]int{"node1": 875, "node2": 250, "node3": 875} {
+	for node, share := range map[string]int{"node1": 700, "node2": 200, "node3": 700} {
 		limitNode(t, node, share)
 	}
 	result := p.begin(t, "fleet", "run", "cpu", "--image", "localhost/tare:test", "--namespace", space, "--rounds", "8",

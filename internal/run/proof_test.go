@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/tare-bench/tare/internal/analysis"
+	"github.com/tare-bench/tare/internal/analysis/analysistest"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/run"
 )
@@ -133,10 +133,7 @@ func (s simulation) result(t *testing.T) *analysis.Result {
 // Intervals and verdicts hold with turns as they do with whole trials, whatever disturbs the machine:
 // the effect of 3 % is inside its interval, and what is the same is not called different.
 func TestTurnsCoverage(t *testing.T) {
-	runs := 20
-	if os.Getenv("TARE_PROOFS") != "" {
-		runs = 400
-	}
+	runs := analysistest.Repetitions(20, 400)
 	for _, n := range noises() {
 		widths := map[time.Duration]float64{}
 		for _, slice := range []time.Duration{0, 20 * time.Millisecond} {

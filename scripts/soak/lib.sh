@@ -30,8 +30,7 @@ need() {
 	! PATH=$PATH:/usr/sbin:/sbin command -v "$1" >/dev/null || return 0
 	[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || fail "needs $1 (Debian: ${*:2})"
 	say "installing ${*:2}"
-	apt-get update -q >/dev/null
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${@:2}" >/dev/null
+	"$tree"/scripts/install-packages "${@:2}" >/dev/null
 }
 
 need_root() { [ "$(id -u)" = 0 ] || fail "needs root"; }

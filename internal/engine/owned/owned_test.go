@@ -111,6 +111,7 @@ type fake struct {
 	images map[string]owned.Stored
 	calls  []string
 	makes  owned.Stored // of what it receives, under every name
+	goes   bool         // another program removes an image while it gets a name
 }
 
 func (f *fake) Image(_ context.Context, ref string) (owned.Stored, error) {
@@ -128,6 +129,9 @@ func (*fake) Gone(err error) bool { return errors.Is(err, errGone) }
 func (f *fake) Tag(_ context.Context, id, name string) error {
 	f.calls = append(f.calls, "tag "+id)
 	f.images[name] = f.images[id]
+	if f.goes {
+		clear(f.images)
+	}
 	return nil
 }
 
@@ -150,20 +154,25 @@ func TestLoad(t *testing.T) {
 	for name, test := range map[string]struct {
 		has   []string // names of the image, where the store has it
 		there bool
+		goes  bool
 		makes owned.Stored
 		want  owned.Loaded
 		calls []string
 		err   string
 	}{
-		"from nothing":     {makes: whole, want: loaded(ours, digest), calls: []string{"receive"}},
-		"by its manifest":  {makes: owned.Stored{ID: other}, want: loaded(ours, other), calls: []string{"receive"}},
-		"became another":   {makes: theirs, calls: []string{"receive"}, err: "stored it as " + other + ", not as " + digest},
-		"somebody's":       {has: []string{"debian:12"}, there: true, want: loaded(ours, digest), calls: []string{"tag " + digest}},
+		"from nothing":    {makes: whole, want: loaded(ours, digest), calls: []string{"receive"}},
+		"by its manifest": {makes: owned.Stored{ID: other}, want: loaded(ours, other), calls: []string{"receive"}},
+		"became another":  {makes: theirs, calls: []string{"receive"}, err: "stored it as " + other + ", not as " + digest},
+		"somebody's":      {has: []string{"debian:12"}, there: true, want: loaded(ours, digest), calls: []string{"tag " + digest}},
+		"just removed": {
+			has: []string{"tare/another"}, there: true, goes: true, makes: whole, want: loaded(ours, digest),
+			calls: []string{"tag " + digest, "receive"},
+		},
 		"nobody's":         {there: true, want: loaded(digest, digest)},
 		"lost in the load": {calls: []string{"receive"}, err: "docker: inspect image " + ours + ": no such image"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := &fake{images: map[string]owned.Stored{}, makes: test.makes}
+			store := &fake{images: map[string]owned.Stored{}, makes: test.makes, goes: test.goes}
 			if test.there {
 				store.images[digest] = owned.Stored{ID: digest, Digest: digest, Names: test.has}
 			}

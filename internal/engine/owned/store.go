@@ -128,6 +128,9 @@ func (l *Loader) present(ctx context.Context, s Store, img *image.Image, name st
 	}
 	l.Send(name)
 	err = s.Tag(ctx, found.ID, name)
+	if err == nil {
+		_, err = s.Image(ctx, name) // a removal of the image's last name, begun before, takes the new name with it
+	}
 	if s.Gone(err) {
 		return Loaded{}, nil // removed just now
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/analysis/analysistest"
 	"github.com/tare-bench/tare/internal/analysis/stat"
 	"github.com/tare-bench/tare/internal/fleet/odd"
 )
@@ -123,13 +124,11 @@ func proofs() bool { return os.Getenv("TARE_PROOFS") != "" }
 
 // fleets is how many are simulated of a size.
 func fleets(nodes int) int {
-	switch {
-	case proofs() && nodes >= 1000:
-		return 60
-	case proofs():
-		return min(2000, 40_000/nodes)
+	proof := min(2000, 40_000/nodes)
+	if nodes >= 1000 {
+		proof = 60
 	}
-	return max(10, 400/nodes)
+	return analysistest.Repetitions(max(10, 400/nodes), proof)
 }
 
 // everyModel calls f for each size, number of rounds, spread of nodes, and noise.

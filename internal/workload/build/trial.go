@@ -26,7 +26,11 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	}
 	b := bench.Build{Mark: f.mark, File: f.buildFile(), Context: f.contextDir(), Builder: f.builder}
 	if f.generated() {
+		// Once more after the runner: another run that removes the same image may take it away meanwhile.
 		b.Base = bench.AgentImage
+		if err := t.Engine.Prepare(ctx, bench.Spec{Image: b.Base}); err != nil {
+			return err
+		}
 	}
 	v := &trial{engine: builder, meter: m, build: b}
 	defer m.Cleanup(func(ctx context.Context) error { return builder.RemoveBuild(ctx, b) })

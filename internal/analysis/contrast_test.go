@@ -135,6 +135,28 @@ func TestCompareAsked(t *testing.T) {
 	}
 }
 
+// Settings of an engine are named where they differ, and not those of an engine that only one of the runs has.
+func TestCompareEngineSettings(t *testing.T) {
+	made := func(seed uint64, engines ...bench.EngineInfo) *bench.Run {
+		run := runOnHost(seed, "alpha", 0)
+		run.Header.Engines = engines
+		return run
+	}
+	docker := func(facts ...bench.Label) bench.EngineInfo {
+		return bench.EngineInfo{Name: "docker", Version: "28.0", Facts: facts}
+	}
+	a := made(1, docker(bench.Label{Key: "storage", Value: "overlay2"}, bench.Label{Key: "log", Value: "json-file"}))
+	b := made(2, docker(bench.Label{Key: "storage", Value: "vfs"}, bench.Label{Key: "log", Value: "json-file"},
+		bench.Label{Key: "rootless", Value: "true"}), bench.EngineInfo{Name: "podman", Version: "5.4"})
+	var got []string
+	for _, d := range contrast(t, a, b).Differ {
+		got = append(got, d.String())
+	}
+	if s := strings.Join(got, "; "); s != "docker storage (overlay2, vfs); docker rootless (none, true)" {
+		t.Errorf("differ in %s", s)
+	}
+}
+
 // Runs of different experiments differ in nearly every option: one sentence says so.
 func TestCompareExperiments(t *testing.T) {
 	for _, tt := range []struct {

@@ -66,9 +66,28 @@ func differences(all []facts) []Residue {
 	compare("machine of the containers", func(f *facts) string { return remoteNames(f.engines) })
 	compare("tare", func(f *facts) string { return f.tool })
 	for _, name := range commonEngines(all) {
-		compare(name, func(f *facts) string {
-			return f.engines[slices.IndexFunc(f.engines, func(e bench.EngineInfo) bool { return e.Name == name })].Version
-		})
+		compare(name, func(f *facts) string { return f.engine(name).Version })
+		for _, key := range factKeys(all, name) {
+			compare(name+" "+key, func(f *facts) string { return f.engine(name).Fact(key) })
+		}
+	}
+	return out
+}
+
+// engine is the engine with this name, which is there.
+func (f *facts) engine(name string) *bench.EngineInfo {
+	return &f.engines[slices.IndexFunc(f.engines, func(e bench.EngineInfo) bool { return e.Name == name })]
+}
+
+// factKeys lists what is known of an engine in any of them, such as its storage driver.
+func factKeys(all []facts, engine string) []string {
+	var out []string
+	for i := range all {
+		for _, fact := range all[i].engine(engine).Facts {
+			if !slices.Contains(out, fact.Key) {
+				out = append(out, fact.Key)
+			}
+		}
 	}
 	return out
 }

@@ -55,6 +55,16 @@ type EngineInfo struct {
 	BuiltIn bool `json:"built_in,omitempty"`
 }
 
+// Fact is the value of a fact; empty if it is not known.
+func (i *EngineInfo) Fact(key string) string {
+	for _, f := range i.Facts {
+		if f.Key == key {
+			return f.Value
+		}
+	}
+	return ""
+}
+
 // Away is a machine other than the run's host.
 type Away struct {
 	Host      HostFacts     `json:"host"`

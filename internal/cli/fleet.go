@@ -34,7 +34,7 @@ func (a *invocation) fleetCommand() *cobra.Command {
 rounds that begin everywhere at the same times, and says which nodes are slower
 or faster than the others, by how much, and what else is different about them.
 
-It makes one Job for each node, two ConfigMaps and a Secret, and removes them
+It makes one Job for each node, a few ConfigMaps and a Secret, and removes them
 when everything is read. No server runs in the cluster, and no node is changed.
 
 To begin with:

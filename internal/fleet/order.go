@@ -20,7 +20,7 @@ const (
 	EnvHost    = "TARE_HOST_ADDRESS"     // the node's
 )
 
-// PeerPort is the TCP port on which the pods of a fleet that measures round trips answer each other.
+// PeerPort is the UDP port on which the pods of a fleet that measures round trips answer each other.
 const PeerPort = 7673
 
 // An Order is what all pods of a fleet are to do.

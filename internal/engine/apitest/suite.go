@@ -177,15 +177,17 @@ func PresentImage[E Engine](t *testing.T, open Open[E], name string, id func(dig
 	}
 	at, tag := "/images/"+id(img.Digest()), "tare.local/run-1/"+name+"/agent:latest"
 	for tags, want := range map[string]struct{ image, untagged string }{
-		`[]`:              {id(img.Digest()), ""},
+		`[]`:              {tag, "DELETE /images/" + tag},
 		`["mine:1"]`:      {tag, "DELETE /images/" + tag},
 		`["` + tag + `"]`: {tag, "DELETE /images/" + tag},
 	} {
 		var asked struct{ Image string }
+		found := Reply(200, `{"Id":"`+id(img.Digest())+`","RepoTags":`+tags+`}`)
 		e, s := open(t, Answers{
-			"GET " + at + "/json":     Reply(200, `{"Id":"`+id(img.Digest())+`","RepoTags":`+tags+`}`),
-			"POST " + at + "/tag":     Reply(201, ``),
-			"POST /containers/create": Decode(t, &asked, Reply(201, `{"Id":"c1"}`)),
+			"GET " + at + "/json":          found,
+			"GET /images/" + tag + "/json": found,
+			"POST " + at + "/tag":          Reply(201, ``),
+			"POST /containers/create":      Decode(t, &asked, Reply(201, `{"Id":"c1"}`)),
 		})
 		if _, err := e.Create(t.Context(), bench.Spec{}); err != nil {
 			t.Fatal(err)

@@ -114,7 +114,8 @@ func (l *Loader) load(ctx context.Context, s Store, img *image.Image) (Loaded, e
 
 // present returns the image if the engine already has it; otherwise the zero value. An image that
 // already has a name gets the run's name too, so that it stays while anybody needs it. An image
-// without any name is used without one, because removing the last name of an image deletes it.
+// without any name is used without one, because removing the last name of an image deletes it: but
+// for the agent's, which is tare's own, and which another run may be removing.
 func (l *Loader) present(ctx context.Context, s Store, img *image.Image, name string) (Loaded, error) {
 	found, err := s.Image(ctx, img.Digest())
 	if s.Gone(err) || err == nil && found.Digest != img.Digest() {
@@ -123,7 +124,7 @@ func (l *Loader) present(ctx context.Context, s Store, img *image.Image, name st
 	if err != nil {
 		return Loaded{}, l.Run.CallError("inspect image "+img.Digest(), err)
 	}
-	if len(found.Names) == 0 {
+	if len(found.Names) == 0 && img.Ref() != image.Agent {
 		return Loaded{found.ID, found.ID, img.Digest()}, nil
 	}
 	l.Send(name)

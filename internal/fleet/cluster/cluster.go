@@ -1,4 +1,4 @@
-// Package cluster runs a fleet in a cluster without any server of its own: one Job for each node, two ConfigMaps
+// Package cluster runs a fleet in a cluster without any server of its own: one Job for each node, a few ConfigMaps
 // and a Secret. What a fleet is stands in its root ConfigMap, which owns all the rest, so any client that knows the
 // fleet's ID can go on where another was stopped; and what pods have to say is in their logs (package podlog).
 //

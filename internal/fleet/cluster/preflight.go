@@ -78,6 +78,7 @@ func CheckFirst(ctx context.Context, c *kube.Client, r Request) (*Preflight, err
 	r.Fleet.Nodes, r.Fleet.LeftOut = choose(nodes, &r)
 	r.Fleet.Namespaces = spaces(base, len(r.Fleet.Nodes))
 	f.Plan = r.Plan
+	f.checkImage(nodes)
 	switch len(r.Fleet.Nodes) {
 	case 0:
 		f.problem("no node of %d can be measured%s", len(nodes), firstOmission(&r.Plan))
@@ -96,6 +97,40 @@ func CheckFirst(ctx context.Context, c *kube.Client, r Request) (*Preflight, err
 	}
 	f.Estimate()
 	return &f.Preflight, nil
+}
+
+// ownHost begins the names of images that no registry has.
+const ownHost = "localhost/"
+
+// listed is how many images a node lists at most, by default: of these, the largest.
+const listed = 50
+
+// checkImage notes which nodes of the fleet do not list its image. A node that lists none says nothing.
+func (f *preflight) checkImage(all []kube.Node) {
+	image, missing := f.Plan.Fleet.Image, []string(nil)
+	lacks := map[string]bool{}
+	for i := range all {
+		images := all[i].Status.Images
+		lacks[all[i].Name] = len(images) > 0 && len(images) < listed
+		for _, one := range images {
+			lacks[all[i].Name] = lacks[all[i].Name] && !slices.Contains(one.Names, image)
+		}
+	}
+	for _, n := range f.Plan.Fleet.Nodes {
+		if lacks[n.Name] {
+			missing = append(missing, n.Name)
+		}
+	}
+	if len(missing) == 0 {
+		return
+	}
+	which := fmt.Sprintf("%d of %d nodes do not list the image %s yet (such as %s)", len(missing), len(f.Plan.Fleet.Nodes),
+		image, missing[0])
+	if strings.HasPrefix(image, ownHost) {
+		f.note("%s, and nobody can pull it: tare fleet image -o FILE, and import that on each node", which)
+	} else {
+		f.note("%s, and will pull it", which)
+	}
 }
 
 // oldest is the first version of Kubernetes 1 that has all that a fleet needs: a Job's podFailurePolicy.

@@ -98,6 +98,28 @@ type refusal struct {
 	note     string
 }
 
+// nodeWith is a node that lists an image.
+func nodeWith(name, image string) *kube.Node {
+	n := kubetest.NewNode(name)
+	if err := json.Unmarshal(fmt.Appendf(nil, `{"status":{"images":[{"names":[%q]}]}}`, image), n); err != nil {
+		panic(err) // it is written above
+	}
+	return n
+}
+
+// A node that lists the image, or as many as nodes list at most, is not said to lack it.
+func TestImageIsListed(t *testing.T) {
+	for _, images := range [][]string{{"reg/tare@sha256:1"}, slices.Repeat([]string{"another"}, listed)} {
+		s := kubetest.Start(t, kubetest.Options{}, "a", "b")
+		n := nodeWith("b", images[0])
+		n.Status.Images = slices.Repeat(n.Status.Images, len(images))
+		s.Put(n)
+		if f := first(t, s, request()); has(f.Notes, "do not list") {
+			t.Errorf("notes: %q", f.Notes)
+		}
+	}
+}
+
 func refusals(t *testing.T) []refusal {
 	quota := func(hard, used kube.Resources) *kube.ResourceQuota {
 		q := &kube.ResourceQuota{Meta: kube.Meta{Name: "q", Namespace: "default"}}
@@ -166,6 +188,14 @@ func refusals(t *testing.T) []refusal {
 		{
 			name: "old", options: kubetest.Options{Minor: 24},
 			problem: "the cluster has Kubernetes v1.24.4, and a fleet needs 1.25 or later",
+		},
+		{
+			name: "image to pull", put: nodeWith("b", "registry.example/pause:3"),
+			note: "1 of 3 nodes do not list the image reg/tare@sha256:1 yet (such as b), and will pull it",
+		},
+		{
+			name: "image of nobody", put: nodeWith("b", "registry.example/pause:3"),
+			change: func(r *Request) { r.Fleet.Image = "localhost/tare:1" }, note: "nobody can pull it: tare fleet image -o FILE",
 		},
 		{name: "alone", change: func(r *Request) { r.Nodes = []string{"a"} }, problem: "only one node"},
 	}

@@ -75,6 +75,9 @@ type Node struct {
 			Type    string `json:"type"` // such as "InternalIP"
 			Address string `json:"address"`
 		} `json:"addresses,omitempty"`
+		Images []struct { // at most 50 of them, by default
+			Names []string `json:"names"`
+		} `json:"images,omitempty"`
 		Info struct {
 			Arch    string `json:"architecture"`
 			Kernel  string `json:"kernelVersion"`

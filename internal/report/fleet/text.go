@@ -318,9 +318,11 @@ func (s *screen) next() {
 		all = append(all, [2]string{"tare fleet gather " + plain.Line(s.Fleet), "takes what the cluster still has"})
 	}
 	if needs := s.needs(); needs > s.Rounds && isName(s.Experiment) {
-		all = append(all, [2]string{
-			fmt.Sprintf("tare fleet run %s --rounds %d", s.Experiment, needs), "would probably make the unclear ones clear",
-		})
+		means := "would probably make the unclear ones clear"
+		if !strings.HasPrefix(s.Image, "localhost/") { // fleet run takes that one by itself
+			means = "with the same --image " + means
+		}
+		all = append(all, [2]string{fmt.Sprintf("tare fleet run %s --rounds %d", s.Experiment, needs), means})
 	}
 	if !s.All {
 		all = append(all, [2]string{"tare fleet show " + plain.Line(s.Fleet) + " --all", "every node"})

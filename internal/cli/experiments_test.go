@@ -17,6 +17,14 @@ type experimentTest struct {
 	engines []string // nil = all
 }
 
+// shortHost is the experiment of a whole host with little of everything.
+var shortHost = []string{
+	"host", "--param", "idle.time=200ms", "--param", "idle.calm=0s", "--param", "cpu.time=20ms", "--param", "memory.time=20ms",
+	"--param", "disk.time=20ms", "--param", "disk.size=4MiB", "--param", "net-throughput.time=50ms",
+	"--param", "density.count=2", "--param", "density.idle=100ms", "--param", "build.files=2", "--param", "build.size=64KiB",
+	"--param", "compose.services=2", "--param", "compose.tool=bare",
+}
+
 // Every built-in experiment runs on every engine that must be here, does what
 // it says, and leaves nothing.
 func TestBuiltinExperiments(t *testing.T) {
@@ -45,12 +53,7 @@ func TestBuiltinExperiments(t *testing.T) {
 			nil, nil,
 		},
 		{
-			[]string{
-				"host", "--param", "idle.time=200ms", "--param", "idle.calm=0s", "--param", "cpu.time=20ms", "--param", "memory.time=20ms",
-				"--param", "disk.time=20ms", "--param", "disk.size=4MiB", "--param", "net-throughput.time=50ms",
-				"--param", "density.count=2", "--param", "density.idle=100ms", "--param", "build.files=2", "--param", "build.size=64KiB",
-				"--param", "compose.services=2", "--param", "compose.tool=bare",
-			},
+			shortHost,
 			[]string{
 				"idle.memory", "idle.memory.engine", "idle.disk.engine", "start.total", "cpu.single", "cpu.all", "memory.copy",
 				"disk.randwrite.iops", "throughput.rate", "density.memory", "density.start.each", "build.total", "build.rebuild",

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -122,6 +123,40 @@ func (p *testEnv) byHost(t *testing.T) []*bench.Run {
 	all := p.runs(t)
 	slices.SortFunc(all, func(a, b *bench.Run) int { return strings.Compare(a.Header.ID, b.Header.ID) })
 	return all
+}
+
+// All parts of a whole host are measured on two hosts at the same times, with the engine that each has.
+func TestOnWholeHosts(t *testing.T) {
+	if testing.Short() {
+		return // TestBuiltinExperiments has the parts, and the tests below have the hosts
+	}
+	require(t, "docker")
+	h := newHosts(t, "a", "b")
+	p := h.client(t)
+	files := filepath.Join(p.dir, "files")
+	args := append([]string{"run"}, shortHost...)
+	result := p.begin(t, append(args, "--on", "a,b", "--engine", "docker", "--blocks", "2", "--warmup", "0", "--washout",
+		"off", "--precision", "off", "--no-control", "--output-dir", files)...).endWithin(t, 4*testTimeout)
+	if result.code != 0 {
+		t.Fatalf("exit code %d\n%s\n%s", result.code, result.stdout, result.stderr)
+	}
+	runs := p.byHost(t)
+	wantTogether(t, runs, "a", "b")
+	for _, r := range runs {
+		for _, name := range []string{"idle.memory", "start.total", "throughput.rate", "build.total", "compose.up"} {
+			k := slices.IndexFunc(r.Header.Metrics, func(m bench.Metric) bool { return m.Name == name })
+			for _, s := range r.Samples {
+				if k < 0 || s.Values == nil || math.IsNaN(s.Values[k]) {
+					t.Errorf("run %s, block %d: no %s", r.Header.ID, s.Trial.Block, name)
+				}
+			}
+		}
+	}
+	if found, err := os.ReadDir(files); err != nil || len(found) == 0 {
+		t.Errorf("--output-dir has %d files, %v", len(found), err)
+	}
+	h.nothingLeft(t)
+	p.nothingLeft(t)
 }
 
 // Hosts are measured together, and compared block by block; nothing stays on them.

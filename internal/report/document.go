@@ -321,6 +321,7 @@ type View struct {
 	DataPaths    []Line
 	Levels       []Line
 	Applied      []Line  // what the engines applied
+	Machine      []Line  // what the head leaves out of the machine, and the settings of the engines
 	Plan         []Line  // what was fixed before the first trial
 	Absent       []Line  // cells that their engine cannot do, and why
 	Written      []Line  // on the run, by people

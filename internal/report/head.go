@@ -130,6 +130,31 @@ func engineParts(engines []bench.EngineInfo) []string {
 	return out
 }
 
+// machineLines list what the head leaves out of the machine, and the settings of the engines.
+func machineLines(r *Run) (lines []Line) {
+	add := func(name string, text ...string) {
+		text = slices.DeleteFunc(text, func(s string) bool { return s == "" })
+		if len(text) > 0 {
+			lines = append(lines, Line{Name: plain.Line(name), Text: cleanLines(text)})
+		}
+	}
+	h := &r.Host
+	add("virtualization", h.Virtual)
+	add("governor", h.Governor)
+	add("clock source", h.Clock)
+	add("disks", h.Disks)
+	add("mitigations", h.Mitigations)
+	add("security modules", h.Security)
+	for _, e := range r.Engines {
+		var facts []string
+		for _, f := range e.Facts {
+			facts = append(facts, f.Key+" "+f.Value)
+		}
+		add(e.Name, facts...)
+	}
+	return lines
+}
+
 // awayParts says on which other machines containers were made, and of which
 // engines.
 func awayParts(engines []bench.EngineInfo) [][]string {

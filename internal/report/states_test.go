@@ -176,7 +176,10 @@ func away() *bench.Run {
 	}
 	run.Header.Engines = []bench.EngineInfo{
 		{Name: "native", Driver: "remote", Away: there},
-		{Name: "docker", Driver: "remote", Version: "27.1", Away: there},
+		{
+			Name: "docker", Driver: "remote", Version: "27.1", Away: there,
+			Facts: []bench.Label{{Key: "storage", Value: "overlay2"}, {Key: "log", Value: "json-file"}},
+		},
 	}
 	return run
 }
@@ -732,7 +735,9 @@ func hostile() *bench.Run {
 	h.Plan.Name, h.Plan.Workload, h.Tool = attack, attack, attack
 	h.Host.Hostname, h.Host.OS, h.Host.CPU, h.Host.Kernel, h.Host.Cgroup = attack, attack, attack, attack, attack
 	for i := range h.Engines {
-		h.Engines[i] = bench.EngineInfo{Name: attack, Driver: attack, Version: attack}
+		h.Engines[i] = bench.EngineInfo{
+			Name: attack, Driver: attack, Version: attack, Facts: []bench.Label{{Key: attack, Value: attack}},
+		}
 	}
 	for i := range h.Metrics {
 		h.Metrics[i].Title, h.Metrics[i].Doc = attack, attack

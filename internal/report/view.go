@@ -26,6 +26,7 @@ func (d *Document) sayRun(r *analysis.Result, short Short) {
 	d.writeDataPaths()
 	d.sayLevels()
 	d.View.Applied = appliedLines(d.Settings)
+	d.View.Machine = machineLines(run)
 	if r.Header.MeasuredBy == "" { // another program had no plan
 		d.View.Plan = planLines(run)
 	}

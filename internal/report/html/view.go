@@ -35,6 +35,7 @@ type view struct {
 	Details     []tableView
 	Reasons     []report.Line
 	DataPaths   []report.Line
+	Machine     []report.Line
 	Levels      []report.Line
 	Applied     []report.Line
 	Plan        []report.Line
@@ -89,7 +90,8 @@ func newView(d *report.Document) *view {
 			Tables: tableViews(d.Screen.Tables),
 		},
 		Answers: d.View.Answers, Legend: d.Legend, Details: tableViews(d.View.Details), Reasons: d.View.Reasons,
-		DataPaths: d.View.DataPaths, Levels: d.View.Levels, Applied: d.View.Applied, Plan: d.View.Plan,
+		DataPaths: d.View.DataPaths, Levels: d.View.Levels, Applied: d.View.Applied, Machine: d.View.Machine,
+		Plan:   d.View.Plan,
 		Absent: d.View.Absent, Failures: d.View.Failures, Canceled: d.View.Canceled, Written: d.View.Written,
 		Notes: d.View.Notes, Head: d.Head,
 	}

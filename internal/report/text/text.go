@@ -54,6 +54,7 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 	p.lines("also different (correlation, not cause)", d.View.Reasons)
 	p.lines("network and storage paths, as the kernel sees them", d.View.DataPaths)
 	p.lines("noise where cells took turns (one standard deviation)", d.View.Levels)
+	p.lines("machine and engines", d.View.Machine)
 	p.lines("not supported", d.View.Absent)
 	p.lines("failures (excluded from all numbers above)", d.View.Failures)
 	p.lines("ended early by the user (excluded from all numbers above)", d.View.Canceled)

@@ -2,6 +2,8 @@ package docker
 
 import (
 	"context"
+	"strings"
+	"time"
 
 	"github.com/moby/moby/client"
 
@@ -23,7 +25,7 @@ func (e *Engine) Disk(ctx context.Context) (bench.EngineDisk, error) {
 	if daemon := e.daemon(ctx); daemon == 0 || !readback.SameNumbers(daemon) {
 		return bench.EngineDisk{}, e.daemonNotVisible()
 	}
-	used, err := e.client.DiskUsage(ctx, client.DiskUsageOptions{Images: true})
+	used, err := e.diskUsage(ctx)
 	if err != nil {
 		return bench.EngineDisk{}, e.failed("disk usage", err)
 	}
@@ -32,4 +34,20 @@ func (e *Engine) Disk(ctx context.Context) (bench.EngineDisk, error) {
 		disk.Dirs = append(disk.Dirs, containerdRoot)
 	}
 	return disk, nil
+}
+
+// Engines before 23.0 refuse to count while they count for another program, and say so in these words.
+const (
+	stillCounting = "disk usage operation is already running"
+	countAgain    = 100 * time.Millisecond // later
+)
+
+// diskUsage asks until the engine counts.
+func (e *Engine) diskUsage(ctx context.Context) (client.DiskUsageResult, error) {
+	for {
+		used, err := e.client.DiskUsage(ctx, client.DiskUsageOptions{Images: true})
+		if err == nil || !strings.Contains(err.Error(), stillCounting) || bench.Sleep(ctx, countAgain) != nil {
+			return used, err
+		}
+	}
 }

@@ -180,15 +180,16 @@ func (e *Engine) nameOf(digest string) string {
 	return e.run.ImageName(hex[:min(12, len(hex))])
 }
 
-// receive imports the archive that write writes, without storing it anywhere.
+// receive imports the archive that write writes, without storing it anywhere. It does so once more if the lease that
+// containerd imports under is gone: a run that ends deletes the namespace while it is empty, with all leases.
 func (e *Engine) receive(
 	ctx context.Context, s *server, name string, write func(io.Writer) error,
 ) (containerd.Image, error) {
 	e.images.Send(name)
-	r, w := io.Pipe()
-	go func() { w.CloseWithError(write(w)) }()
-	defer func() { _ = r.Close() }() // ends the writer
-	got, err := s.client.Import(ctx, r, containerd.WithImageLabels(e.labels()))
+	got, err := e.receiveOnce(ctx, s, write)
+	if isNotFound(err) {
+		got, err = e.receiveOnce(ctx, s, write)
+	}
 	if err != nil {
 		return nil, bench.Because(ctx, err)
 	}
@@ -198,6 +199,13 @@ func (e *Engine) receive(
 		}
 	}
 	return nil, fmt.Errorf("containerd imported it without the name %s", name)
+}
+
+func (e *Engine) receiveOnce(ctx context.Context, s *server, write func(io.Writer) error) ([]images.Image, error) {
+	r, w := io.Pipe()
+	go func() { w.CloseWithError(write(w)) }()
+	defer func() { _ = r.Close() }() // ends the writer
+	return s.client.Import(ctx, r, containerd.WithImageLabels(e.labels()))
 }
 
 // labels are on every object of this engine.

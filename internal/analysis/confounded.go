@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -39,6 +40,11 @@ func (c *contrastBuilder) warn() {
 		all = append(all, facts{h.Host, h.Tool, h.Engines})
 	}
 	c.Differ = differences(all)
+	for i := range c.Differ {
+		if c.Differ[i].What != hostDiffers { // which says it by itself
+			c.Differ[i].tell(c.groupOf)
+		}
+	}
 	other := c.experiments()
 	if other != nil {
 		c.add(CodeOtherExperiment, "the runs are of different experiments ("+strings.Join(other, ", ")+
@@ -55,7 +61,7 @@ func (c *contrastBuilder) warn() {
 		what += "; the runs differ in " + strings.Join(s, ", ")
 	}
 	if other != nil { // added after the sentence above: it has a warning of its own
-		c.Differ = append(c.Differ, Residue{"experiment", other})
+		c.Differ = append(c.Differ, Residue{What: "experiment", Values: other})
 	}
 	hint := "measure both in one run if possible"
 	if c.Unit != UnitRun || c.differInHost() {
@@ -77,14 +83,40 @@ func (c *contrastBuilder) warn() {
 		case t.run.End == nil:
 			c.add(CodeIncomplete, "run "+t.run.Header.ID+" was not finished", "finish it: tare resume "+t.run.Header.ID, "")
 		}
-		if n := t.trials.Failed + t.trials.TimedOut + t.trials.Skipped; n > 0 {
-			c.add(CodeFailed, fmt.Sprintf(
-				"%s of run %s did not succeed: excluded from every number",
-				unit.FormatCount(n, "trial"), t.run.Header.ID),
-				"see why: tare show "+t.run.Header.ID, "")
-		}
+		c.warnFailures(t)
 	}
 	c.warnControls()
+}
+
+// warnFailures warns of trials of a run that did not succeed, and of parts that failed in others.
+func (c *contrastBuilder) warnFailures(t *table) {
+	of := "run " + t.run.Header.ID
+	if j := t.run.Header.Joint; j != nil {
+		of += " on " + j.Host
+	}
+	why := "see why: tare show " + t.run.Header.ID
+	if n := t.trials.Failed + t.trials.TimedOut + t.trials.Skipped; n > 0 {
+		c.add(CodeFailed, fmt.Sprintf("%s of %s did not succeed: excluded from every number",
+			unit.FormatCount(n, "trial"), of), why, "")
+	}
+	var parts []string
+	trials, reason := 0, ""
+	for i := range t.run.Samples {
+		s := &t.run.Samples[i]
+		if s.Trial.Warmup() || !s.PartFailed() {
+			continue
+		}
+		trials++
+		for _, p := range s.Parts {
+			if p.Outcome == bench.Failed {
+				parts, reason = appendUnique(parts, p.Part), cmp.Or(reason, p.Part+": "+bench.BriefReason(p.Reason))
+			}
+		}
+	}
+	if trials > 0 {
+		c.add(CodePartFailed, fmt.Sprintf("in %s of %s a part failed, and has no value there (%s); first %s",
+			unit.FormatCount(trials, "trial"), of, strings.Join(parts, ", "), reason), why, "")
+	}
 }
 
 // warnNotInterleaved warns if all runs of one group were made before those of another, though
@@ -186,14 +218,16 @@ func (c *contrastBuilder) specDifferences() []Residue {
 	for _, g := range c.tables[0].groups {
 		for _, cell := range g.cells {
 			k := key{g.condition, c.tables[0].cells[cell].Name}
-			var options []map[string]string // by run
-			for _, t := range c.tables {
+			var options []map[string]string
+			var of []string // the groups of the runs that have them
+			for i, t := range c.tables {
 				if cell, _, ok := t.find(k); ok {
-					options = append(options, optionsOf(&t.cells[cell]))
+					options, of = append(options, optionsOf(&t.cells[cell])), append(of, c.groupOf[i])
 				}
 			}
 			for _, d := range optionDifferences(options) {
 				if !slices.ContainsFunc(out, func(o Residue) bool { return o.What == d.What }) {
+					d.tell(of)
 					out = append(out, d)
 				}
 			}
@@ -228,12 +262,10 @@ func optionDifferences(options []map[string]string) []Residue {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		var values []string
 		for _, o := range options {
-			if !slices.Contains(values, o[name]) {
-				values = append(values, o[name])
-			}
+			values = append(values, o[name])
 		}
-		if len(values) > 1 {
-			out = append(out, Residue{name, values})
+		if r := residueOf(name, values); r != nil {
+			out = append(out, *r)
 		}
 	}
 	return out

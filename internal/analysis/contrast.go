@@ -140,6 +140,7 @@ type contrastBuilder struct {
 	opt     CompareOptions
 	tables  []*table
 	members [][]*table // parallel to Groups
+	groupOf []string   // the group of each table
 
 	paired   map[*table][]int // see pairedBlocks
 	changing []string         // see warnChanging
@@ -166,7 +167,7 @@ func (c *contrastBuilder) group() {
 			Header: h, End: t.run.End, Blocks: t.completeBlocks(), Trials: t.trials, Wall: wall(t.run),
 			Resumptions: len(t.run.Resumptions), Running: c.running(t), Looks: int(t.look),
 		})
-		c.members[n] = append(c.members[n], t)
+		c.members[n], c.groupOf = append(c.members[n], t), append(c.groupOf, g)
 	}
 }
 

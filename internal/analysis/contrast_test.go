@@ -157,6 +157,32 @@ func TestCompareEngineSettings(t *testing.T) {
 	}
 }
 
+// Of three groups, it is told which has what; not where one group has several values.
+func TestCompareTellsGroups(t *testing.T) {
+	var runs []*bench.Run
+	for i, kernel := range []string{"6.1", "6.12", "6.1", "6.12"} {
+		r := runOnHost(uint64(i+1), []string{"alpha", "beta", "gamma", "gamma"}[i], 0)
+		r.Header.Host.Kernel, r.Header.Host.OS = kernel, []string{"Debian", "Ubuntu", "Debian", "Debian"}[i]
+		runs = append(runs, r)
+	}
+	c, err := analysis.Compare(runs, analysis.CompareOptions{
+		Group: func(h *bench.Header) string { return h.Host.Hostname },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range c.Differ {
+		if d.What == "kernel" || d.What == "system" {
+			got = append(got, d.String())
+		}
+	}
+	want := []string{"kernel (6.1, 6.12)", "system (alpha, gamma: Debian; beta: Ubuntu)"}
+	if !slices.Equal(got, want) {
+		t.Errorf("differ in %q, want %q", got, want)
+	}
+}
+
 // Runs of different experiments differ in nearly every option: one sentence says so.
 func TestCompareExperiments(t *testing.T) {
 	for _, tt := range []struct {
@@ -338,6 +364,9 @@ func TestCompareWarnings(t *testing.T) {
 		}, analysis.CodeOtherMetrics},
 		{"incomplete", func(b *bench.Run) { b.End = nil }, analysis.CodeIncomplete},
 		{"failed", func(b *bench.Run) { b.Samples[5].Outcome, b.Samples[5].Values = bench.Failed, nil }, analysis.CodeFailed},
+		{"part failed", func(b *bench.Run) {
+			b.Samples[5].Parts = []bench.PartOutcome{{Part: "build", Outcome: bench.Failed, Reason: "no space"}}
+		}, analysis.CodePartFailed},
 		{"unreliable", func(b *bench.Run) {
 			for i := range b.Samples {
 				if s := &b.Samples[i]; b.Header.Plan.Cells[s.Trial.Cell].Control {

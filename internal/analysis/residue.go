@@ -20,18 +20,62 @@ type facts struct {
 type Residue struct {
 	What   string   // such as "kernel"
 	Values []string // different ones, in order of appearance
+	// Groups are the groups of a comparison that have each value, parallel to Values; nil where it does not tell
+	// groups apart, because one has several values.
+	Groups [][]string
+
+	at [][]int // where each value was found, parallel to Values
 }
 
-// String writes it for people.
+// residueOf is what differs among values; nil if nothing does.
+func residueOf(what string, all []string) *Residue {
+	r := &Residue{What: what}
+	for i, v := range all {
+		k := slices.Index(r.Values, v)
+		if k < 0 {
+			k, r.Values, r.at = len(r.Values), append(r.Values, v), append(r.at, nil)
+		}
+		r.at[k] = append(r.at[k], i)
+	}
+	if len(r.Values) < 2 {
+		return nil
+	}
+	return r
+}
+
+// tell notes which groups have each value; of has the group of each place at which a value was found.
+func (r *Residue) tell(of []string) {
+	groups, told := make([][]string, len(r.Values)), map[string]bool{}
+	for i, at := range r.at {
+		for _, k := range at {
+			switch name := of[k]; {
+			case slices.Contains(groups[i], name):
+			case told[name]:
+				return
+			default:
+				groups[i], told[name] = append(groups[i], name), true
+			}
+		}
+	}
+	r.Groups = groups
+}
+
+// String writes it for people. Of two groups the values are in the groups' order.
 func (r Residue) String() string {
-	quoted := make([]string, len(r.Values))
+	quoted, separator, groups := make([]string, len(r.Values)), ", ", slices.Concat(r.Groups...)
 	for i, v := range r.Values {
 		if quoted[i] = v; v == "" {
 			quoted[i] = "none"
 		}
+		if len(groups) > 2 {
+			quoted[i], separator = strings.Join(r.Groups[i], ", ")+": "+quoted[i], "; "
+		}
 	}
-	return r.What + " (" + strings.Join(quoted, ", ") + ")"
+	return r.What + " (" + strings.Join(quoted, separator) + ")"
 }
+
+// hostDiffers is what is said of runs of several hosts.
+const hostDiffers = "host"
 
 // differences lists the facts that are not the same in all of them.
 func differences(all []facts) []Residue {
@@ -39,15 +83,13 @@ func differences(all []facts) []Residue {
 	compare := func(what string, get func(f *facts) string) {
 		var values []string
 		for i := range all {
-			if v := get(&all[i]); !slices.Contains(values, v) {
-				values = append(values, v)
-			}
+			values = append(values, get(&all[i]))
 		}
-		if len(values) > 1 {
-			out = append(out, Residue{what, values})
+		if r := residueOf(what, values); r != nil {
+			out = append(out, *r)
 		}
 	}
-	compare("host", func(f *facts) string { return hostName(&f.host) })
+	compare(hostDiffers, func(f *facts) string { return hostName(&f.host) })
 	compare("boot", func(f *facts) string { return shortID(f.host.BootID) })
 	compare("kernel", func(f *facts) string { return f.host.Kernel })
 	compare("system", func(f *facts) string { return f.host.OS })

@@ -86,6 +86,7 @@ func doubtsAcross(of Unit) []doubt {
 		{CodeRunning, Medium, "a run is under way"},
 		{CodeIncomplete, Medium, "a run was not finished"},
 		{CodeFailed, Medium, "some trials failed"},
+		{CodePartFailed, Medium, "some parts failed"},
 		{CodeNotApart, Medium, apart},
 	}
 }

@@ -113,6 +113,9 @@ func (h *jointHost) attend(ctx context.Context, s bench.Store, plan *bench.Plan,
 			}
 			here := at
 			events <- hostEvent{host: h, at: &here}
+			if at.Doing != nil {
+				continue
+			}
 			d := <-h.decisions
 			if d == nil {
 				continue
@@ -141,6 +144,8 @@ func (c *conductor) take(e hostEvent) {
 	switch {
 	case e.piece != nil:
 		c.show(e.host, e.piece)
+	case e.at != nil && e.at.Doing != nil:
+		c.showPart(e.host, *e.at.Doing)
 	case e.lost != nil:
 		c.remove(e.host)
 		c.gone = append(c.gone, e.host.isLost(e.lost))
@@ -264,6 +269,15 @@ func (c *conductor) show(h *jointHost, e *record.Event) {
 		o.OnEvent(run.TrialBegan{Trial: e.Sample.Trial})
 		o.OnEvent(run.TrialEnded{Sample: *e.Sample})
 	}
+}
+
+// showPart tells the observer which part the host is at whose trials are shown.
+func (c *conductor) showPart(h *jointHost, d doing) {
+	if h != c.lead || d.Trial.Cell < 0 || d.Trial.Cell >= len(c.t.Planned.Plan.Cells) {
+		return
+	}
+	c.app.config.Observer.OnEvent(run.TrialBegan{Trial: d.Trial})
+	c.app.config.Observer.OnEvent(run.PartBegan{Cell: d.Trial.Cell, Part: d.Part})
 }
 
 // sameJSON compares two values by their JSON.

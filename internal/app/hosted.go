@@ -26,7 +26,7 @@ const (
 	opSurvey    = "survey"    // surveyRequest → hostSurvey
 	opMeasure   = "measure"   // hostedPlan: begins the run
 	opResume    = "resume"    // a stream of records: puts the run there, and goes on with it
-	opReady     = "ready"     // answers with the next arrival
+	opReady     = "ready"     // answers with the next arrival, or with what the run does
 	opGo        = "go"        // a decision: begins the block, or ends the run
 	opInterrupt = "interrupt" // interruption
 	opRecords   = "records"   // answers with the records, until the run has ended
@@ -77,6 +77,14 @@ type (
 		Unsupported bool   `json:"unsupported,omitempty"`
 		Interrupted bool   `json:"interrupted,omitempty"`
 		LeftBehind  bool   `json:"left_behind,omitempty"`
+
+		Doing *doing `json:"doing,omitempty"` // it has not arrived: it is in a block
+	}
+
+	// A doing is a part of a trial that has begun.
+	doing struct {
+		Trial bench.Trial `json:"trial"`
+		Part  string      `json:"part"`
 	}
 
 	// A decision is what a run does before a block.
@@ -108,6 +116,7 @@ type hosted struct {
 	begun bool
 
 	arrivals  chan arrival
+	doings    chan doing // the latest, if it was not told yet
 	decisions chan decision
 	ended     chan struct{} // closed when last is set, and the run has ended
 	last      arrival
@@ -126,7 +135,8 @@ const abortTime = time.Minute
 func (a *App) Host(ctx context.Context, in, out *os.File, dir string, address netip.Addr) error {
 	h := &hosted{
 		run: filepath.Base(dir), records: newRecordFile(filepath.Join(dir, "run.jsonl")), interrupted: make(chan struct{}),
-		arrivals: make(chan arrival), decisions: make(chan decision), ended: make(chan struct{}),
+		arrivals: make(chan arrival), doings: make(chan doing, 1), decisions: make(chan decision),
+		ended: make(chan struct{}),
 	}
 	h.interrupt = sync.OnceFunc(func() { close(h.interrupted) })
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -134,7 +144,7 @@ func (a *App) Host(ctx context.Context, in, out *os.File, dir string, address ne
 	own := *a
 	h.clock = a.config.Now
 	own.config.Now = func() time.Time { return h.clock().Add(time.Duration(h.shift.Load())) }
-	own.config.Observer = NopObserver{}
+	own.config.Observer = &partTeller{doings: h.doings}
 	h.app = &own
 	greeting := peer.Greeting{Version: a.config.Version, Role: hostRole, Address: address}
 	err := peer.Serve(ctx, in, out, greeting, h.handler())
@@ -149,6 +159,27 @@ func (a *App) Host(ctx context.Context, in, out *os.File, dir string, address ne
 		<-h.ended
 	}
 	return errors.Join(err, h.records.close())
+}
+
+// A partTeller tells which part of a trial begins, when nothing is timed. Records tell the rest, after each block.
+type partTeller struct {
+	NopObserver
+	doings chan doing
+	trial  bench.Trial
+}
+
+// OnEvent implements Observer.
+func (t *partTeller) OnEvent(e run.Event) {
+	switch e := e.(type) {
+	case run.TrialBegan:
+		t.trial = e.Trial
+	case run.PartBegan:
+		select {
+		case <-t.doings: // nobody has asked meanwhile
+		default:
+		}
+		t.doings <- doing{t.trial, e.Part}
+	}
 }
 
 func (h *hosted) handler() http.Handler {
@@ -325,6 +356,10 @@ func (h *hosted) begin(do func(ctx context.Context, o Options) error) error {
 func (h *hosted) barrier(ctx context.Context, block int, reason bench.StopReason) (bench.StopReason, error) {
 	h.records.publish(ctx)
 	select {
+	case <-h.doings: // of the block before
+	default:
+	}
+	select {
 	case h.arrivals <- arrival{Block: block, Reason: reason}:
 	case <-h.interrupted:
 		return "", run.ErrInterrupted
@@ -344,11 +379,13 @@ func (h *hosted) barrier(ctx context.Context, block int, reason bench.StopReason
 	}
 }
 
-// ready waits until the run waits before a block, or has ended.
+// ready waits until the run begins a part of a trial, waits before a block, or has ended.
 func (h *hosted) ready(_ http.ResponseWriter, r *http.Request) (any, error) {
 	select {
 	case at := <-h.arrivals:
 		return at, nil
+	case d := <-h.doings:
+		return arrival{Doing: &d}, nil
 	case <-h.ended:
 		return h.last, nil
 	case <-r.Context().Done():

@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/experiment"
 	"github.com/tare-bench/tare/internal/remote/peer"
+	"github.com/tare-bench/tare/internal/run"
 	"github.com/tare-bench/tare/internal/store/sqlite"
 )
 
@@ -57,8 +58,14 @@ func hostHere(t *testing.T, h *jointHost, ahead time.Duration) (dir string) {
 // planBlocks plans so many blocks of one trial.
 func planBlocks(t *testing.T, together *Together, blocks int) {
 	t.Helper()
-	e, err := experiment.Parse("test.yaml", fmt.Appendf(nil, "name: test\nworkload: lifecycle\n"+
-		"factors: {engine: [native]}\nblocks: %d\nwarmup: 0\nwashout: off\nprecision: off\n", blocks))
+	planText(t, together, "workload: lifecycle\n", blocks)
+}
+
+// planText plans so many blocks of one trial of an experiment.
+func planText(t *testing.T, together *Together, text string, blocks int) {
+	t.Helper()
+	e, err := experiment.Parse("test.yaml", fmt.Appendf(nil, "name: test\n%s"+
+		"factors: {engine: [native]}\nblocks: %d\nwarmup: 0\nwashout: off\nprecision: off\n", text, blocks))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,6 +132,43 @@ func TestClocksDiffer(t *testing.T) {
 	}
 	if a, b := len(runs[0].Samples), len(runs[1].Samples); a != 3 || b != a {
 		t.Errorf("%d and %d trials, want 3 each", a, b)
+	}
+}
+
+// A partWatcher keeps what it is told of a run, until its first trial has ended.
+type partWatcher struct {
+	NopObserver
+	parts []string
+	ended bool
+}
+
+func (w *partWatcher) OnEvent(e run.Event) {
+	switch e := e.(type) {
+	case run.PartBegan:
+		if !w.ended {
+			w.parts = append(w.parts, e.Part)
+		}
+	case run.TrialEnded:
+		w.ended = true
+	}
+}
+
+// While a long trial runs on a host, whoever watches here is told its parts.
+func TestPartsAreTold(t *testing.T) {
+	together := newTogether("joint", []string{"there"})
+	hostHere(t, together.hosts[0], 0)
+	planText(t, together, "workload: host\nparams: {idle.time: 300ms, idle.calm: 0s, cpu.time: 300ms, memory.time: 20ms, "+
+		"disk.time: 20ms, disk.size: 4MiB, net-throughput.time: 20ms, density.count: 2, density.idle: 100ms}\n", 1)
+	watcher := &partWatcher{}
+	client, err := New(Config{Version: "test", Observer: watcher}).WithState(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.MeasureTogether(t.Context(), openStore(t), together, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if told := strings.Join(watcher.parts, "; "); !watcher.ended || !strings.Contains(told, "cpu, memory") {
+		t.Errorf("parts %q were told before the trial ended (%v)", watcher.parts, watcher.ended)
 	}
 }
 

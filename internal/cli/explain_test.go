@@ -123,11 +123,8 @@ func TestExplainOf(t *testing.T) {
 				}
 			}
 			fast, late := timeOf(&shown, filepath.Base(quick)), timeOf(&shown, filepath.Base(slow))
-			if late < 0.02 || fast == 0 || fast >= late {
+			if late < 0.02 || fast == 0 || fast >= late { // with their starts, on a machine that may be busy
 				t.Errorf("of 20 ms, %.1f are found in the slow program, %.1f in the quick: %+v", late*1e3, fast*1e3, shown.Cells)
-			}
-			if !testing.Short() && (late > 0.05 || fast > 0.02) { // with their start; the gate's machine may be busier
-				t.Errorf("%.1f ms are found in the slow program, %.1f in the quick: %+v", late*1e3, fast*1e3, shown.Cells)
 			}
 			if got := p.tare(t, "show", "last", "--timeline", "--of", of+"x"); got.code != 2 || !strings.Contains(got.stderr, "it has traced") {
 				t.Errorf("what was not traced: exit code %d\n%s", got.code, got.stderr)

@@ -225,7 +225,7 @@ func NewComparison(c *analysis.Contrast, short Short) *Document {
 		d.Warned = append(d.Warned, newWarn(nil, w))
 	}
 	for _, x := range c.Differ {
-		d.Differences = append(d.Differences, Difference(x))
+		d.Differences = append(d.Differences, Difference{x.What, x.Values, append([][]string{}, x.Groups...)})
 	}
 	d.findApart()
 	d.Trust = newTrust(&c.Trust)

@@ -301,8 +301,9 @@ type Warning struct {
 
 // A Difference is something that is not the same in all runs of a comparison.
 type Difference struct {
-	What   string   `json:"what"`
-	Values []string `json:"values"`
+	What   string     `json:"what"`
+	Values []string   `json:"values"`
+	Groups [][]string `json:"groups"` // that have each value; empty where it does not tell groups apart
 }
 
 // View are the Document as people read it. Nothing in them can move the

@@ -42,7 +42,7 @@ func rules() []rule {
 		{"memory.rate", [][]string{mem, either("throughput", "bandwidth", "speed", "rate", "mibs", "mbs")}, nil, byteRate},
 		{"compose.up", [][]string{either("compose"), either("up")}, mean, seconds},
 		{"compose.down", [][]string{either("compose"), either("down")}, mean, seconds},
-		{"build.time", [][]string{either("build")}, mean, seconds},
+		{"build.total", [][]string{either("build")}, mean, seconds},
 		{
 			"density.memory", [][]string{many, mem, either("per", "each", "avg", "mean")}, nil, size,
 		},
@@ -172,7 +172,7 @@ func metrics() []bench.Metric {
 		m("throughput.rate", "throughput", "B/s", higher, "Bytes per second between two containers, by iperf3."),
 		m("density.fill", "start of all", "s", lower, "Time to start all services."),
 		m("density.memory", "memory per container", "B", lower, "Memory of one service."),
-		m("build.time", "build without cache", "s", lower, "One build of an image without a cache."),
+		m("build.total", "build without cache", "s", lower, "One build of an image without a cache."),
 		m("compose.up", "compose up", "s", lower, "One compose up of three services."),
 		m("compose.down", "compose down", "s", lower, "One compose down of three services."),
 	}

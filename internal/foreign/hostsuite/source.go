@@ -54,7 +54,7 @@ func parse(text []byte) (*foreign.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &foreign.Set{Workload: "host", Subject: "host", Program: "hostsuite", Metrics: metrics()}
+	s := &foreign.Set{Workload: "host", Subject: "docker", Program: "hostsuite", Metrics: metrics()}
 	p := parser{set: s, rules: rules()}
 	for _, l := range all {
 		p.add(l)

@@ -49,11 +49,11 @@ func TestResults(t *testing.T) {
 		{
 			"idle.memory": 400 << 20, "idle.disk": 2.5 * (1 << 30), "idle.memory.engine": 90 << 20,
 			"start.total": 0.3125,
-			"cpu.single":  1000.5, "cpu.all": 1990, "disk.randwrite.iops": 12000, "throughput.rate": 5e9, "build.time": 10,
+			"cpu.single":  1000.5, "cpu.all": 1990, "disk.randwrite.iops": 12000, "throughput.rate": 5e9, "build.total": 10,
 			"density.fill": 20, "compose.up": 0.9, "compose.down": 0.6,
 		},
-		{"build.time": 12, "compose.up": 0.95, "compose.down": 0.61},
-		{"build.time": 11, "compose.down": 0.605},
+		{"build.total": 12, "compose.up": 0.95, "compose.down": 0.61},
+		{"build.total": 11, "compose.down": 0.605},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -103,7 +103,13 @@ func newView(d *report.Document) *view {
 		v.Level = string(d.Trust.Level)
 	}
 	for _, x := range d.Differences {
-		v.Differences = append(v.Differences, differenceView{plain.Line(x.What), lines(x.Values)})
+		shown := lines(x.Values)
+		if len(slices.Concat(x.Groups...)) > 2 { // of two groups the values are in the groups' order
+			for i, of := range x.Groups {
+				shown[i] = plain.Line(strings.Join(of, ", ")) + ": " + shown[i]
+			}
+		}
+		v.Differences = append(v.Differences, differenceView{plain.Line(x.What), shown})
 	}
 	for i := range d.Runs {
 		v.Runs = append(v.Runs, newRunView(&d.Runs[i]))

@@ -37,7 +37,7 @@ func (c *contrastBuilder) warn() {
 	var all []facts
 	for _, t := range c.tables {
 		h := &t.run.Header
-		all = append(all, facts{h.Host, h.Tool, h.Engines})
+		all = append(all, facts{h.Host, h.Tool, h.Engines, h.MeasuredBy != ""})
 	}
 	c.Differ = differences(all)
 	for i := range c.Differ {
@@ -92,7 +92,7 @@ func (c *contrastBuilder) warn() {
 func (c *contrastBuilder) warnFailures(t *table) {
 	of := "run " + t.run.Header.ID
 	if j := t.run.Header.Joint; j != nil {
-		of += " on " + j.Host
+		of += " on host " + j.Host
 	}
 	why := "see why: tare show " + t.run.Header.ID
 	if n := t.trials.Failed + t.trials.TimedOut + t.trials.Skipped; n > 0 {
@@ -109,13 +109,18 @@ func (c *contrastBuilder) warnFailures(t *table) {
 		trials++
 		for _, p := range s.Parts {
 			if p.Outcome == bench.Failed {
-				parts, reason = appendUnique(parts, p.Part), cmp.Or(reason, p.Part+": "+bench.BriefReason(p.Reason))
+				parts, reason = appendUnique(parts, p.Part), cmp.Or(reason, bench.BriefReason(p.Reason))
 			}
 		}
 	}
-	if trials > 0 {
-		c.add(CodePartFailed, fmt.Sprintf("in %s of %s a part failed, and has no value there (%s); first %s",
-			unit.FormatCount(trials, "trial"), of, strings.Join(parts, ", "), reason), why, "")
+	in := unit.FormatCount(trials, "trial") + " of " + of
+	switch len(parts) {
+	case 0:
+	case 1:
+		c.add(CodePartFailed, fmt.Sprintf("part %s failed in %s and has no value there: %s", parts[0], in, reason), why, "")
+	default:
+		c.add(CodePartFailed, fmt.Sprintf("parts failed in %s and have no value there: %s; the first, %s: %s", in,
+			strings.Join(parts, ", "), parts[0], reason), why, "")
 	}
 }
 
@@ -260,11 +265,8 @@ func optionDifferences(options []map[string]string) []Residue {
 	}
 	var out []Residue
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		var values []string
-		for _, o := range options {
-			values = append(values, o[name])
-		}
-		if r := residueOf(name, values); r != nil {
+		r := residueOf(name, len(options), func(i int) (string, bool) { return options[i][name], true })
+		if r != nil {
 			out = append(out, *r)
 		}
 	}

@@ -183,6 +183,49 @@ func TestCompareTellsGroups(t *testing.T) {
 	}
 }
 
+// What another program did not write down of its machine is not said to differ.
+func TestCompareUnknownFacts(t *testing.T) {
+	own, theirs := runOnHost(1, "alpha", 0), runOnHost(2, "alpha", 0)
+	own.Header.Host.CPUs, own.Header.Host.Memory, own.Header.Host.Privileged = 2, 1<<30, true
+	own.Header.Engines = []bench.EngineInfo{{Name: "docker", Version: "28.0"}}
+	theirs.Header.MeasuredBy, theirs.Header.Host = "hostsuite", bench.HostFacts{Kernel: "6.1"}
+	theirs.Header.Engines = []bench.EngineInfo{{Name: "docker"}}
+	var got []string
+	for _, d := range contrast(t, own, theirs).Differ {
+		got = append(got, d.String())
+	}
+	if want := []string{"kernel (" + own.Header.Host.Kernel + ", 6.1)"}; !slices.Equal(got, want) {
+		t.Errorf("differ in %q, want %q", got, want)
+	}
+}
+
+// What failed is told with its run, its host, the part and the reason.
+func TestComparePartsFailed(t *testing.T) {
+	b := runOnHost(2, "beta", 0)
+	b.Header.Joint = &bench.Joint{ID: "j", Host: "web2", Hosts: []string{"web1", "web2"}}
+	failed := func(part, why string) bench.PartOutcome {
+		return bench.PartOutcome{Part: part, Outcome: bench.Failed, Reason: why}
+	}
+	b.Samples[5].Parts = []bench.PartOutcome{failed("build", "no space")}
+	told := func() string {
+		for _, w := range contrast(t, runOnHost(1, "alpha", 0), b).Warnings {
+			if w.Code == analysis.CodePartFailed {
+				return w.Text
+			}
+		}
+		return ""
+	}
+	of := "run " + b.Header.ID + " on host web2"
+	if got, want := told(), "part build failed in 1 trial of "+of+" and has no value there: no space"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	b.Samples[6].Parts = []bench.PartOutcome{failed("build", "no space"), failed("compose", "no daemon")}
+	want := "parts failed in 2 trials of " + of + " and have no value there: build, compose; the first, build: no space"
+	if got := told(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // Runs of different experiments differ in nearly every option: one sentence says so.
 func TestCompareExperiments(t *testing.T) {
 	for _, tt := range []struct {

@@ -14,23 +14,28 @@ type facts struct {
 	host    bench.HostFacts
 	tool    string
 	engines []bench.EngineInfo
+	foreign bool // another program measured, and did not write down everything
 }
 
 // A Residue is something that varies though it should not.
 type Residue struct {
 	What   string   // such as "kernel"
 	Values []string // different ones, in order of appearance
-	// Groups are the groups of a comparison that have each value, parallel to Values; nil where it does not tell
-	// groups apart, because one has several values.
+	// Groups are, of three groups or more, those that have each value, parallel to Values; nil where one group has
+	// several values. Of two groups the values are in the order of the groups.
 	Groups [][]string
 
 	at [][]int // where each value was found, parallel to Values
 }
 
-// residueOf is what differs among values; nil if nothing does.
-func residueOf(what string, all []string) *Residue {
+// residueOf is what differs among n values, of which some may be unknown; nil if nothing does.
+func residueOf(what string, n int, value func(i int) (v string, known bool)) *Residue {
 	r := &Residue{What: what}
-	for i, v := range all {
+	for i := range n {
+		v, known := value(i)
+		if !known {
+			continue
+		}
 		k := slices.Index(r.Values, v)
 		if k < 0 {
 			k, r.Values, r.at = len(r.Values), append(r.Values, v), append(r.at, nil)
@@ -57,17 +62,19 @@ func (r *Residue) tell(of []string) {
 			}
 		}
 	}
-	r.Groups = groups
+	if len(told) > 2 {
+		r.Groups = groups
+	}
 }
 
-// String writes it for people. Of two groups the values are in the groups' order.
+// String writes it for people.
 func (r Residue) String() string {
-	quoted, separator, groups := make([]string, len(r.Values)), ", ", slices.Concat(r.Groups...)
+	quoted, separator := make([]string, len(r.Values)), ", "
 	for i, v := range r.Values {
 		if quoted[i] = v; v == "" {
 			quoted[i] = "none"
 		}
-		if len(groups) > 2 {
+		if r.Groups != nil {
 			quoted[i], separator = strings.Join(r.Groups[i], ", ")+": "+quoted[i], "; "
 		}
 	}
@@ -77,15 +84,16 @@ func (r Residue) String() string {
 // hostDiffers is what is said of runs of several hosts.
 const hostDiffers = "host"
 
-// differences lists the facts that are not the same in all of them.
+// differences lists the facts that are not the same in all of them. What another program did not write down of its
+// machine is unknown, and no difference.
 func differences(all []facts) []Residue {
 	var out []Residue
 	compare := func(what string, get func(f *facts) string) {
-		var values []string
-		for i := range all {
-			values = append(values, get(&all[i]))
-		}
-		if r := residueOf(what, values); r != nil {
+		r := residueOf(what, len(all), func(i int) (string, bool) {
+			v := get(&all[i])
+			return v, v != "" || !all[i].foreign
+		})
+		if r != nil {
 			out = append(out, *r)
 		}
 	}
@@ -95,8 +103,10 @@ func differences(all []facts) []Residue {
 	compare("system", func(f *facts) string { return f.host.OS })
 	compare("architecture", func(f *facts) string { return f.host.Arch })
 	compare("processor", func(f *facts) string { return f.host.CPU })
-	compare("CPUs", func(f *facts) string { return fmt.Sprint(f.host.CPUs) })
-	compare("memory", func(f *facts) string { return unit.Format(float64(f.host.Memory), unit.Bytes) })
+	compare("CPUs", func(f *facts) string { return f.known(f.host.CPUs > 0, fmt.Sprint(f.host.CPUs)) })
+	compare("memory", func(f *facts) string {
+		return f.known(f.host.Memory > 0, unit.Format(float64(f.host.Memory), unit.Bytes))
+	})
 	compare("cgroup version", func(f *facts) string { return f.host.Cgroup })
 	compare("virtualization", func(f *facts) string { return f.host.Virtual })
 	compare("governor", func(f *facts) string { return f.host.Governor })
@@ -104,9 +114,9 @@ func differences(all []facts) []Residue {
 	compare("disks", func(f *facts) string { return f.host.Disks })
 	compare("mitigations", func(f *facts) string { return f.host.Mitigations })
 	compare("security modules", func(f *facts) string { return f.host.Security })
-	compare("privileges", func(f *facts) string { return fmt.Sprint(f.host.Privileged) })
+	compare("privileges", func(f *facts) string { return f.known(!f.foreign, fmt.Sprint(f.host.Privileged)) })
 	compare("machine of the containers", func(f *facts) string { return remoteNames(f.engines) })
-	compare("tare", func(f *facts) string { return f.tool })
+	compare("tare", func(f *facts) string { return f.known(!f.foreign, f.tool) })
 	for _, name := range commonEngines(all) {
 		compare(name, func(f *facts) string { return f.engine(name).Version })
 		for _, key := range factKeys(all, name) {
@@ -114,6 +124,14 @@ func differences(all []facts) []Residue {
 		}
 	}
 	return out
+}
+
+// known is a fact, or empty if it is not known.
+func (f *facts) known(isKnown bool, fact string) string {
+	if !isKnown {
+		return ""
+	}
+	return fact
 }
 
 // engine is the engine with this name, which is there.

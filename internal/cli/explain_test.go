@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/analysis/timeline"
 	"github.com/tare-bench/tare/internal/report"
 )
 
@@ -122,9 +123,13 @@ func TestExplainOf(t *testing.T) {
 					t.Errorf("%s: %d of %d trials are complete", c.Cell, c.Complete, want)
 				}
 			}
-			fast, late := timeOf(&shown, filepath.Base(quick)), timeOf(&shown, filepath.Base(slow))
-			if late < 0.02 || fast == 0 || fast >= late { // with their starts, on a machine that may be busy
-				t.Errorf("of 20 ms, %.1f are found in the slow program, %.1f in the quick: %+v", late*1e3, fast*1e3, shown.Cells)
+			// It is busy for 20 ms by the clock, beside its start. How long it waits for a CPU meanwhile is due to
+			// what else the machine does.
+			if did, waited := timesOf(&shown, filepath.Base(slow)); did+waited < 0.02 || did > 0.05 {
+				t.Errorf("of 20 ms, %.1f are found in %s, and %.1f for a CPU", did*1e3, filepath.Base(slow), waited*1e3)
+			}
+			if did, _ := timesOf(&shown, filepath.Base(quick)); did == 0 || did > 0.02 {
+				t.Errorf("%.1f ms are found in %s", did*1e3, filepath.Base(quick))
 			}
 			if got := p.tare(t, "show", "last", "--timeline", "--of", of+"x"); got.code != 2 || !strings.Contains(got.stderr, "it has traced") {
 				t.Errorf("what was not traced: exit code %d\n%s", got.code, got.stderr)
@@ -133,14 +138,18 @@ func TestExplainOf(t *testing.T) {
 	}
 }
 
-// timeOf is how long programs of a role are on the path, in seconds.
-func timeOf(shown *report.Timelines, role string) (all float64) {
+// timesOf is how long programs of a role are on the path, in seconds, and how long they wait for a CPU there.
+func timesOf(shown *report.Timelines, role string) (did, waited float64) {
 	for _, c := range shown.Cells {
 		for _, r := range c.Rows {
-			if r.Role == role {
-				all += r.Mean.Value
+			switch {
+			case r.Role != role:
+			case r.Kind == string(timeline.Ready):
+				waited += r.Mean.Value
+			default:
+				did += r.Mean.Value
 			}
 		}
 	}
-	return all
+	return did, waited
 }

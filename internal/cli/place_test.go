@@ -86,26 +86,13 @@ func (p *testEnv) must(t *testing.T, args ...string) programResult {
 	s := p.tare(t, args...)
 	if s.code != 0 {
 		text := s.stderr
-		if s.code == someFailed { // the whole report has why
+		if s.code == 3 { // some trials failed; the whole report has why
 			text += p.tare(t, "show", "last", "--all").stdout
 		}
 		t.Fatalf("tare %s: exit code %d, want 0\n%s", strings.Join(args, " "), s.code, text)
 	}
 	return s
 }
-
-// mostly is must, but some trials may fail: the machine's disk stands still for a moment now and then.
-func (p *testEnv) mostly(t *testing.T, args ...string) programResult {
-	t.Helper()
-	s := p.tare(t, args...)
-	if s.code != 0 && s.code != someFailed {
-		t.Fatalf("tare %s: exit code %d\n%s", strings.Join(args, " "), s.code, s.stderr)
-	}
-	return s
-}
-
-// someFailed is the exit code of a run of which some trials failed.
-const someFailed = 3
 
 // A process is tare while it runs.
 type process struct {

@@ -134,9 +134,9 @@ func TestPlantedNothingInPostgres(t *testing.T) {
 	needPostgres(t)
 	p := newTestEnv(t)
 	onDisk(t, p)
-	metrics := []string{"read1.time.p50", "read.rate", "write1.rate"}
+	metrics := []string{"read1.time.p50", "read.rate", "write1.rate", "write.rate"}
 	plant := postgresPlant{
-		params: "parts: [read1, read, write1]", primary: strings.Join(metrics, ","),
+		params: "parts: [read1, read, write1, write]", primary: strings.Join(metrics, ","),
 		cells: []string{"{name: usual, engine: native}", "{name: again, engine: native}"},
 	}
 	for _, m := range metrics {
@@ -170,8 +170,11 @@ func (p *testEnv) measurePlant(t *testing.T, plant postgresPlant, seed int) (wro
 		t.Fatal(err)
 	}
 	// With fewer blocks no counter is a reason: each has to stand out among all of them.
-	s := p.mostly(t, "run", file, "--blocks", "10", "--budget", "95s", "--warmup", "0", "--washout", "30ms", "--precision",
+	s := p.tare(t, "run", file, "--blocks", "10", "--budget", "95s", "--warmup", "0", "--washout", "30ms", "--precision",
 		"off", "--no-control", "--json", "--seed", fmt.Sprint(seed))
+	if s.code != 0 && s.code != someFailed {
+		t.Fatalf("exit code %d\n%s", s.code, s.stderr)
+	}
 	var d report.Document
 	decode(t, s.stdout, &d)
 	for _, f := range plant.findings {
@@ -184,6 +187,9 @@ func (p *testEnv) measurePlant(t *testing.T, plant postgresPlant, seed int) (wro
 	}
 	return wrong
 }
+
+// someFailed is the exit code of a run of which some trials failed, as on a busy machine.
+const someFailed = 3
 
 // usualParams are the options of a short trial, where others does not have them.
 func usualParams(others string) (all []string) {

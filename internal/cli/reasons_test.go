@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -183,9 +184,11 @@ func (p *testEnv) runWithCause(t *testing.T, cause string) []string {
 	}
 }
 
-// onDisk moves the state to a directory that is no tmpfs: /tmp may be one.
+// onDisk moves the state to a directory that is no tmpfs: /tmp may be one. What others have written is on the disk
+// then, so that nothing waits in its queue behind that.
 func onDisk(t *testing.T, p *testEnv) {
 	t.Helper()
+	syscall.Sync()
 	dir, err := os.MkdirTemp("/var/tmp", "tare-cli-")
 	if err != nil {
 		t.Fatal(err)
@@ -234,7 +237,7 @@ type tally struct{ runs, unnamed, missed int }
 func (c *plantedCause) counted(t *testing.T, p *testEnv, args []string) {
 	t.Helper()
 	for seed := range 2 {
-		p.mostly(t, append(args, "--seed", fmt.Sprint(seed))...)
+		p.must(t, append(args, "--seed", fmt.Sprint(seed))...)
 		run := p.last(t)
 		counter := slices.IndexFunc(run.Header.Metrics, func(m bench.Metric) bool { return m.Name == c.reason })
 		var without, with float64
@@ -290,7 +293,7 @@ func (c *plantedCause) often(t *testing.T, p *testEnv, args []string, all *tally
 // measure runs it once. It says what is wrong if the cause is not named.
 func (c *plantedCause) measure(t *testing.T, p *testEnv, args []string, seed int) (d report.Document, wrong string) {
 	t.Helper()
-	decode(t, p.mostly(t, append(args, "--seed", fmt.Sprint(seed))...).stdout, &d)
+	decode(t, p.must(t, append(args, "--seed", fmt.Sprint(seed))...).stdout, &d)
 	if row := c.row(d); row.Effect == nil || row.Effect.Verdict != "worse" {
 		return d, fmt.Sprintf("not found worse: %+v", row.Effect)
 	}

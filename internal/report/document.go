@@ -303,7 +303,7 @@ type Warning struct {
 type Difference struct {
 	What   string     `json:"what"`
 	Values []string   `json:"values"`
-	Groups [][]string `json:"groups"` // that have each value; empty where it does not tell groups apart
+	Groups [][]string `json:"groups"` // of three or more, those that have each value; empty where one has several
 }
 
 // View are the Document as people read it. Nothing in them can move the

@@ -138,7 +138,9 @@ func (m *Metric) ratio(e *Effect, in scale) Finding {
 		}
 		return Finding{Unconfirmed, signedRange(low-1, high-1) + ", not confirmed", Uncertain}
 	}
-	return m.limited(max(high-1, 0), max(1-low, 0), wide, bound)
+	// An interval that just holds no difference ends there by luck: no bound is said finer than this.
+	const finest = 0.01
+	return m.limited(max(high-1, finest), max(1-low, finest), wide, bound)
 }
 
 // limited words an interval that holds no difference: by how much there may be more of the

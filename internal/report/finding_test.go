@@ -37,6 +37,7 @@ func TestFinding(t *testing.T) {
 		{rate, 0.8, 0.95, 1.2, analysis.Unclear, 0, "at most 20 % slower"},
 		{rate, 0.45, 0.95, 1.2, analysis.Unclear, 0, "unknown (±55 %)"},
 		{duration, 0.5, 1.01, 1.24, analysis.Unclear, 0, "at most 24 % slower"},
+		{duration, 0.92, 0.96, 1.0004, analysis.Unclear, 0, "at most 1 % slower"},
 		{duration, 0.9, 1.01, 1.6, analysis.Unclear, 0, "unknown (±60 %)"},
 		{duration, 1.02, 1.12, 1.24, analysis.Unclear, 0, "+2 to +24 %, not confirmed"},
 		{duration, 0.931, 0.95, 0.99, analysis.Unclear, 0, "−6.9 to −1.0 %, not confirmed"},

@@ -112,7 +112,6 @@ type fake struct {
 	calls  []string
 	makes  owned.Stored // of what it receives, under every name
 	goes   bool         // another program removes an image while it gets a name
-	tag    error        // what giving a name fails with
 }
 
 func (f *fake) Image(_ context.Context, ref string) (owned.Stored, error) {
@@ -129,9 +128,6 @@ func (*fake) Gone(err error) bool { return errors.Is(err, errGone) }
 
 func (f *fake) Tag(_ context.Context, id, name string) error {
 	f.calls = append(f.calls, "tag "+id)
-	if f.tag != nil {
-		return f.tag
-	}
 	f.images[name] = f.images[id]
 	if f.goes {
 		clear(f.images)
@@ -159,7 +155,6 @@ func TestLoad(t *testing.T) {
 		has   []string // names of the image, where the store has it
 		there bool
 		goes  bool
-		tag   error
 		makes owned.Stored
 		want  owned.Loaded
 		calls []string
@@ -173,15 +168,11 @@ func TestLoad(t *testing.T) {
 			has: []string{"tare/another"}, there: true, goes: true, makes: whole, want: loaded(ours, digest),
 			calls: []string{"tag " + digest, "receive"},
 		},
-		"takes no name": {
-			has: []string{"tare/another"}, there: true, tag: errors.New("nil pointer"), makes: whole,
-			want: loaded(ours, digest), calls: []string{"tag " + digest, "receive"},
-		},
-		"nobody's":         {there: true, makes: whole, want: loaded(ours, digest), calls: []string{"receive"}},
+		"nobody's":         {there: true, want: loaded(ours, digest), calls: []string{"tag " + digest}},
 		"lost in the load": {calls: []string{"receive"}, err: "docker: inspect image " + ours + ": no such image"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := &fake{images: map[string]owned.Stored{}, makes: test.makes, goes: test.goes, tag: test.tag}
+			store := &fake{images: map[string]owned.Stored{}, makes: test.makes, goes: test.goes}
 			if test.there {
 				store.images[digest] = owned.Stored{ID: digest, Digest: digest, Names: test.has}
 			}

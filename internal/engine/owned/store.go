@@ -112,10 +112,10 @@ func (l *Loader) load(ctx context.Context, s Store, img *image.Image) (Loaded, e
 	return Loaded{name, found.ID, img.Digest()}, nil
 }
 
-// present returns the image if the engine already has it; otherwise the zero value, and the image is to be loaded.
-// An image that already has a name gets the run's name too, so that it stays while anybody needs it. An image
-// without any name is used without one, because removing the last name of an image deletes it: but for the agent's,
-// which is tare's own, and which another run is just loading or removing.
+// present returns the image if the engine already has it; otherwise the zero value. An image that
+// already has a name gets the run's name too, so that it stays while anybody needs it. An image
+// without any name is used without one, because removing the last name of an image deletes it: but
+// for the agent's, which is tare's own, and which another run may be removing.
 func (l *Loader) present(ctx context.Context, s Store, img *image.Image, name string) (Loaded, error) {
 	found, err := s.Image(ctx, img.Digest())
 	if s.Gone(err) || err == nil && found.Digest != img.Digest() {
@@ -124,10 +124,7 @@ func (l *Loader) present(ctx context.Context, s Store, img *image.Image, name st
 	if err != nil {
 		return Loaded{}, l.Run.CallError("inspect image "+img.Digest(), err)
 	}
-	if len(found.Names) == 0 {
-		if img.Ref() == image.Agent {
-			return Loaded{}, nil
-		}
+	if len(found.Names) == 0 && img.Ref() != image.Agent {
 		return Loaded{found.ID, found.ID, img.Digest()}, nil
 	}
 	l.Send(name)
@@ -135,8 +132,11 @@ func (l *Loader) present(ctx context.Context, s Store, img *image.Image, name st
 	if err == nil {
 		_, err = s.Image(ctx, name) // a removal of the image's last name, begun before, takes the new name with it
 	}
+	if s.Gone(err) {
+		return Loaded{}, nil // removed just now
+	}
 	if err != nil {
-		return Loaded{}, nil //nolint:nilerr // removed just now, or a cause that lasts: loading will tell it
+		return Loaded{}, l.Run.CallError("tag image "+found.ID, err)
 	}
 	return Loaded{name, found.ID, img.Digest()}, nil
 }

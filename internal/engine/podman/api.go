@@ -64,21 +64,31 @@ func (c *client) get(ctx context.Context, path string, out any) error {
 	return c.call(ctx, http.MethodGet, path, nil, out)
 }
 
-// survey is get for an answer about all images, containers or volumes. Podman fails where another program makes or
-// removes one of them at the same time, because it looks at each once more: so it is asked again, up to 20 times.
+// survey is get for an answer about objects that other programs make and remove: see again.
 func survey[T any](ctx context.Context, c *client, path string) (answer T, err error) {
+	err = again(ctx, func() error {
+		var now T
+		err := c.get(ctx, path, &now)
+		answer = now
+		return err
+	})
+	return answer, err
+}
+
+// again does something once more, up to 20 times, while Podman fails. It does where another program makes or removes
+// an image, container or volume at the same time: it looks at each twice, and at an image before all of it is there.
+func again(ctx context.Context, do func() error) (err error) {
 	const tries, pause = 20, 50 * time.Millisecond
 	for range tries {
-		var now T
-		err = c.get(ctx, path, &now)
+		err = do()
 		if e, ok := errors.AsType[*apiError](err); !ok || e.Status < http.StatusInternalServerError {
-			return now, err
+			return err
 		}
 		if err := bench.Sleep(ctx, pause); err != nil {
-			return answer, err
+			return err
 		}
 	}
-	return answer, err
+	return err
 }
 
 func (c *client) post(ctx context.Context, path string, in, out any) error {

@@ -396,6 +396,40 @@ func TestSlowPodman(t *testing.T) {
 	}
 }
 
+// Podman fails to look at an image while another program makes or removes it: it is asked again.
+func TestImageIsAskedForAgain(t *testing.T) {
+	const halfMade = `{"cause":"runtime error: invalid memory address or nil pointer dereference","response":500}`
+	img, err := apitest.FakeLibrary(t).Resolve(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := strings.TrimPrefix(img.Digest(), "sha256:")
+	at, tag := "/images/"+digest, "tare.local/run-1/podman/agent:latest"
+	found := apitest.Reply(200, `{"Id":"`+digest+`","RepoTags":["other:1"]}`)
+	failsOnce := func(then http.HandlerFunc) http.HandlerFunc {
+		var calls atomic.Int32
+		return func(w http.ResponseWriter, r *http.Request) {
+			if calls.Add(1) == 1 {
+				apitest.Reply(500, halfMade)(w, r)
+				return
+			}
+			then(w, r)
+		}
+	}
+	e, s := open(t, apitest.Answers{
+		"GET " + at + "/json":          failsOnce(found),
+		"POST " + at + "/tag":          failsOnce(apitest.Reply(201, ``)),
+		"GET /images/" + tag + "/json": failsOnce(found),
+		"POST /containers/create":      apitest.Reply(201, `{"Id":"c1"}`),
+	})
+	if _, err := e.Create(t.Context(), bench.Spec{}); err != nil {
+		t.Fatal(err)
+	}
+	if s.HasCall("POST /images/load") {
+		t.Errorf("calls %q, want nothing loaded", s.Calls())
+	}
+}
+
 // Podman fails to count where another program removes an image or a container at the same time: it is asked again,
 // but not for ever, and not for an answer that stays.
 func TestDiskIsCountedAgain(t *testing.T) {

@@ -27,8 +27,7 @@ func imagePath(ref string) string {
 
 // Image implements owned.Store.
 func (c *client) Image(ctx context.Context, ref string) (owned.Stored, error) {
-	var found imageInspection
-	err := c.get(ctx, imagePath(strings.TrimPrefix(ref, "sha256:"))+"/json", &found)
+	found, err := survey[imageInspection](ctx, c, imagePath(strings.TrimPrefix(ref, "sha256:"))+"/json")
 	return owned.Stored{ID: found.ID, Digest: "sha256:" + found.ID, Names: found.RepoTags}, err
 }
 
@@ -38,7 +37,7 @@ func (*client) Gone(err error) bool { return gone(err) }
 // Tag implements owned.Store.
 func (c *client) Tag(ctx context.Context, id, name string) error {
 	tag := url.Values{"repo": {strings.TrimSuffix(name, ":latest")}, "tag": {"latest"}}
-	return c.post(ctx, imagePath(id)+"/tag?"+tag.Encode(), nil, nil)
+	return again(ctx, func() error { return c.post(ctx, imagePath(id)+"/tag?"+tag.Encode(), nil, nil) })
 }
 
 // Receive implements owned.Store.

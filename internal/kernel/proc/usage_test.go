@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"runtime"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ func TestUse(t *testing.T) {
 		}
 	}
 	after, err := proc.UsageOf("/", os.Getpid())
+	runtime.KeepAlive(block) // else its memory may be given back before it is counted
 	if err != nil || after.PSS-before.PSS < 30<<20 || after.CPU-before.CPU < 20*time.Millisecond {
 		t.Errorf("after 32 MiB and some 60 ms of work: %+v, %v, before %+v", after, err, before)
 	}

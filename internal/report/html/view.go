@@ -104,10 +104,8 @@ func newView(d *report.Document) *view {
 	}
 	for _, x := range d.Differences {
 		shown := lines(x.Values)
-		if len(slices.Concat(x.Groups...)) > 2 { // of two groups the values are in the groups' order
-			for i, of := range x.Groups {
-				shown[i] = plain.Line(strings.Join(of, ", ")) + ": " + shown[i]
-			}
+		for i, of := range x.Groups {
+			shown[i] = plain.Line(strings.Join(of, ", ")) + ": " + shown[i]
 		}
 		v.Differences = append(v.Differences, differenceView{plain.Line(x.What), shown})
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	load "github.com/tare-bench/tare/internal/load/postgres"
 	"github.com/tare-bench/tare/internal/supervise"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // The metrics of the trial as a whole.
@@ -189,7 +190,7 @@ func sweepMetrics() []bench.Metric {
 	all := []bench.Metric{metric("knee", "clients at the knee", n, bench.Neither, bench.Ratio,
 		"Of a sweep: the fewest clients that reach 95 % of its highest rate.")}
 	for _, clients := range sweepable() {
-		c, with := fmt.Sprintf(".c%d", clients), fmt.Sprintf(" with %d clients", clients)
+		c, with := fmt.Sprintf(".c%d", clients), " with "+unit.FormatCount(clients, "client")
 		all = append(all,
 			metric(Rate+c, "transactions per second"+with, "1/s", bench.Higher, bench.Ratio, "Rate of a step of a sweep."),
 			metric(Median+c, "median time"+with, s, bench.Lower, bench.Ratio, "Median time of a step of a sweep."),

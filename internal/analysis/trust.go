@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -61,6 +62,7 @@ func doubts() []doubt {
 		{CodeThrottled, Medium, "a CPU quota held the run up"},
 		{CodeDrift, Medium, "values drifted during the run"},
 		{CodeAlike, Medium, "neighbouring blocks are alike"},
+		{CodeDisagree, Medium, "a difference changes its sign between conditions"},
 		{CodeInterrupted, Medium, "turns change what is measured"},
 		{CodeResidue, Medium, "settings differed between trials"},
 		{CodeOverhead, Medium, "tare itself used too much CPU"},
@@ -109,19 +111,27 @@ func partly(code string) string {
 // lower takes what the warnings say against a run. A doubt for which excuse has other words is of
 // medium weight.
 func (t *Trust) lower(all []doubt, warnings []bench.Warning, excuse func(code string) string) {
+	var told []doubt
 	for _, d := range all {
 		if !slices.ContainsFunc(warnings, func(w bench.Warning) bool { return w.Code == d.code }) {
 			continue
 		}
-		excused := excuse(d.code)
-		t.Codes, t.Why = append(t.Codes, d.code), cmp.Or(t.Why, excused, d.words)
-		switch {
-		case t.Level != High && t.Level != Medium:
-		case d.level == Low && excused == "":
-			t.Level = Low
-		default:
-			t.Level = Medium
+		if excused := excuse(d.code); excused != "" {
+			d.level, d.words = Medium, excused
 		}
+		told = append(told, d)
+	}
+	// What is excused weighs less than any other doubt of low trust.
+	slices.SortStableFunc(told, func(a, b doubt) int { return cmp.Compare(a.level, b.level) }) // low, medium
+	for _, d := range told {
+		t.Codes = append(t.Codes, d.code)
+	}
+	if len(told) == 0 {
+		return
+	}
+	t.Why = cmp.Or(t.Why, told[0].words)
+	if t.Level == High || t.Level == Medium {
+		t.Level = told[0].level
 	}
 }
 
@@ -149,7 +159,7 @@ func (t *table) trialsThat(is func(s *bench.Sample) bool) string {
 
 // trust judges a run by its warnings.
 func trust(all *table, r *Result, work []*measure) Trust {
-	t, compared := Trust{Level: High}, false
+	t, compared, unclear := Trust{Level: High}, 0, 0
 	for _, m := range work {
 		if m.result.Metric.Role != bench.Primary {
 			continue
@@ -158,16 +168,19 @@ func trust(all *table, r *Result, work []*measure) Trust {
 			t.Needed, t.Extended = look(r.Looks).minPairs(m.family), look(r.Looks+1).minPairs(m.family)
 		}
 		for _, c := range m.tables {
-			compared = compared || len(c.effects) > 0
+			compared += len(c.effects)
 			for _, e := range c.effects {
 				t.Pairs = max(t.Pairs, e.cmp.Pairs)
+				if e.cmp.Verdict == Unclear {
+					unclear++
+				}
 			}
 		}
 	}
 	switch {
 	case r.Trials.OK == 0:
 		t.Level = Low
-	case !compared:
+	case compared == 0:
 		t.Level = NoClaim
 	}
 	t.lower(doubts(), r.Warnings, func(code string) string {
@@ -178,6 +191,8 @@ func trust(all *table, r *Result, work []*measure) Trust {
 			return "parts of " + all.trialsThat(func(s *bench.Sample) bool {
 				return !s.Trial.Warmup() && s.PartFailed()
 			}) + " failed"
+		case code == CodeImprecise && unclear > 0:
+			return fmt.Sprintf("%d of %s without a verdict", unclear, unit.FormatCount(compared, "comparison"))
 		case t.Needed == 0 || t.Pairs < t.Needed:
 			return ""
 		}

@@ -631,6 +631,22 @@ func TestTrustOfAPart(t *testing.T) {
 	}
 }
 
+// The reason that is told is one of those that make trust as low as it is.
+func TestTrustTellsTheWorst(t *testing.T) {
+	run := analysistest.Run(steadyRun(30))
+	for i := range run.Samples {
+		switch s := &run.Samples[i]; {
+		case s.Trial.Cell == 1 && s.Trial.Block >= 3:
+			s.Outcome, s.Values, s.Operation, s.Reason = bench.Failed, nil, "start", "no such device"
+		case s.Trial.Cell == 2 && s.Trial.Block == 5:
+			s.Outcome, s.Values, s.Reason, s.Notes = bench.Failed, nil, "damaged", []string{bench.NoteDamaged}
+		}
+	}
+	if got := analyze(t, run).Trust; got.Level != analysis.Low || got.Why != "stored trials are damaged" || got.Codes[0] != bench.NoteDamaged {
+		t.Errorf("trust is %+v", got)
+	}
+}
+
 // TestFewSamplesHint checks that as many blocks are advised as a difference takes, not
 // as few as an interval does.
 func TestFewSamplesHint(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/experiment"
 	"github.com/tare-bench/tare/internal/store/record"
 )
 
@@ -65,12 +66,23 @@ func newestRun(ctx context.Context, s bench.Store) (string, error) {
 	}
 }
 
-// runNotFound is the error of looking for a run that is not among those stored.
+// runNotFound is the error of looking for a run that is not among those stored. It names the nearest end of an ID.
 func runNotFound(ctx context.Context, s bench.Store, name string) error {
-	if newest, err := s.Find(ctx, "", 1); err == nil && len(newest) == 0 {
+	all, err := s.Find(ctx, "", 0)
+	if err == nil && len(all) == 0 {
 		return &Problem{Kind: NoRuns, Err: errors.New("no runs yet")}
 	}
-	return &Problem{Kind: NoRun, Err: fmt.Errorf("no run %q", name)}
+	p := &Problem{Kind: NoRun, Err: fmt.Errorf("no run %q", name)}
+	for i, id := range all {
+		all[i] = id[strings.LastIndex(id, "-")+1:]
+	}
+	begins := func(end string) bool { return name != "" && strings.HasPrefix(end, strings.ToLower(name)) }
+	if i := slices.IndexFunc(all, begins); i >= 0 {
+		p.Names = all[i : i+1]
+	} else if near, ok := experiment.Nearest(name, all); ok {
+		p.Names = []string{near}
+	}
+	return p
 }
 
 // OpenRun reads the run that a user means; see FindRun.

@@ -85,6 +85,13 @@ func TestFindRun(t *testing.T) {
 			t.Errorf("%q: %q, %v; want %q, %s", tt.name, id, err, tt.id, tt.kind)
 		}
 	}
+	for name, near := range map[string]string{"2a": "2a7b", "3a7c": "3a7b", "2A7B": "2a7b", "zzzz": ""} {
+		_, err := FindRun(t.Context(), stored{ids: []string{"2026-2a7b", "2025-3a7b"}}, name)
+		var p *Problem
+		if !errors.As(err, &p) || strings.Join(p.Names, " ") != near {
+			t.Errorf("near %q is %v, want %q", name, p, near)
+		}
+	}
 	if _, err := FindRun(t.Context(), hiding{three}, "2024"); !errors.Is(err, errBroken) {
 		t.Errorf("what is not found where runs are hidden: %v, want that they are", err)
 	}

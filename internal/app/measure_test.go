@@ -41,6 +41,23 @@ func TestEnginesAreClosedWhereNothingBegins(t *testing.T) {
 	}
 }
 
+// A run over a few of all engines tells those that it could not choose; one over chosen engines tells none.
+func TestLeftOut(t *testing.T) {
+	broken := errors.New("permission denied")
+	probed := func(name string, err error) Probed { return Probed{Instance: Instance{Name: name}, Err: err} }
+	p := &Planned{
+		Plan:   bench.Plan{Cells: []bench.Cell{{Engine: "native"}}, LeftOut: []string{"runc"}},
+		Probed: []Probed{probed("native", nil), probed("runc", nil), probed("docker", broken)},
+	}
+	if got := p.LeftOut(); len(got) != 1 || got[0].Name != "docker" {
+		t.Errorf("left out: %v, want docker", got)
+	}
+	p.Plan.LeftOut = nil // somebody chose native
+	if got := p.LeftOut(); got != nil {
+		t.Errorf("left out of those chosen: %v", got)
+	}
+}
+
 // An engine that has not answered is told as slow, and stays one about which nothing is known.
 func TestSlowEngine(t *testing.T) {
 	err := explainTimeout(fmt.Errorf("docker: version: %w", context.DeadlineExceeded), probeTime)

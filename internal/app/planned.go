@@ -188,7 +188,7 @@ func (p *Planned) Usable(ctx context.Context) error {
 	return &Problem{Kind: Unusable, Err: errors.Join(errs...), Names: all.usableEngines()}
 }
 
-// LeftOut lists the engines that a run over all engines skips because they cannot be used.
+// LeftOut lists the engines that a run over all engines, or over a few of all, skips because they cannot be used.
 // A run over chosen engines skips none.
 func (p *Planned) LeftOut() []Probed {
 	used := p.engines()
@@ -196,7 +196,7 @@ func (p *Planned) LeftOut() []Probed {
 	for _, e := range p.Probed {
 		_, is := used[e.Name]
 		switch {
-		case e.Err == nil && !is:
+		case e.Err == nil && !is && !slices.Contains(p.Plan.LeftOut, e.Name):
 			return nil
 		case e.Err != nil && !is:
 			out = append(out, e)

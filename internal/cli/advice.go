@@ -130,7 +130,11 @@ func adviceForStore(p *app.Problem) advice {
 	case app.NoRuns:
 		return advice{true, "'tare run' makes one"}
 	case app.NoRun:
-		return advice{true, "'tare list' shows the stored runs; \"last\" means the newest"}
+		hint := "'tare list' shows the stored runs; \"last\" means the newest"
+		if len(p.Names) > 0 {
+			hint = fmt.Sprintf("did you mean %s? %s", p.Names[0], hint)
+		}
+		return advice{true, hint}
 	case app.ManyRuns:
 		return advice{true, "type more of the ID"}
 	case app.LastUnknown:

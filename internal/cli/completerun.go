@@ -128,5 +128,5 @@ func (a *invocation) completeGrouping(
 		}
 		return words
 	})
-	return append([]string{"auto", "host", "run"}, keys...), cobra.ShellCompDirectiveNoFileComp
+	return append([]string{"auto", "host", "os", "run"}, keys...), cobra.ShellCompDirectiveNoFileComp
 }

@@ -94,7 +94,7 @@ func checkSums(t *testing.T, shown *report.Timelines) {
 func near(a, b, by float64) bool { return a-b < by && b-a < by }
 
 // Other times of a container's life are explained as its start is: what a runtime does 20 ms later is found there.
-func TestExplainOf(t *testing.T) {
+func TestPlantedLater(t *testing.T) {
 	require(t, "runc")
 	planted, budget := map[string]string{"stop": "kill", "exec": "exec", "ready": "start"}, "10s"
 	if testing.Short() {

@@ -31,20 +31,22 @@ type workloadMetrics struct {
 
 func (a *invocation) metricsCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "metrics [WORKLOAD|EXPERIMENT]",
+		Use:   "metrics [WORKLOAD|EXPERIMENT|METRIC]",
 		Short: "List the metrics of workloads with their units and meanings",
 		Long: `Metrics lists everything that a workload measures: the name of each metric, its
 unit, which direction is better, and from which event to which event it is
 measured. An experiment stands for its workload, "machine" for what every run
 records about the machine, and "inside" for what many workloads count for the
-processes in the container. Without an argument it lists all of them.
+processes in the container. The name of a metric stands for itself. Without an
+argument it lists all of them.
 
 Primary metrics decide: the verdicts of a run are about them. --primary chooses
 others. Details explain the primary ones. Counters are what the kernel counted
 during a trial, and states are what the host was like when the trial began.`,
 		Example: `  tare metrics lifecycle
+  tare metrics cpu.single
   tare metrics quick --json`,
-		Args: atMostOne("a workload"),
+		Args: atMostOne("a workload or a metric"),
 		RunE: func(_ *cobra.Command, args []string) error { return a.metrics(args) },
 	}
 	cmd.ValidArgsFunction = completeWorkloads(machineName, insideName)
@@ -78,11 +80,32 @@ func (a *invocation) metricsOf(args []string) ([]workloadMetrics, error) {
 	case insideName:
 		return []workloadMetrics{ofInside()}, nil
 	}
-	w, _, err := a.workloadOf(args[0], machineName, insideName)
+	w, e, err := a.workloadOf(args[0], machineName, insideName)
+	if called := metricsCalled(args[0]); err != nil && len(called) > 0 {
+		return called, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	return []workloadMetrics{{w.Name(), w.Doc(), w.Metrics()}}, nil
+	metrics := w.Metrics()
+	if e != nil {
+		plan := bench.Plan{Restrict: e.Primary()}
+		for i := range metrics {
+			metrics[i].Role = plan.Role(metrics[i])
+		}
+	}
+	return []workloadMetrics{{w.Name(), w.Doc(), metrics}}, nil
+}
+
+// metricsCalled are the metrics of that name, of each workload that has one.
+func metricsCalled(name string) (called []workloadMetrics) {
+	for _, w := range everyMetric() {
+		w.Metrics = slices.DeleteFunc(w.Metrics, func(m bench.Metric) bool { return m.Name != name })
+		if len(w.Metrics) > 0 {
+			called = append(called, w)
+		}
+	}
+	return called
 }
 
 // everyMetric lists all workloads with their metrics, and last those that are not of one

@@ -25,15 +25,20 @@ type preview struct {
 	last   time.Time
 }
 
-// newPreview keeps of the metrics only those that decide, which makes it cheap.
-func newPreview(h bench.Header, color bool, height int) *preview {
+// newPreview knows what earlier sittings measured. It keeps of the metrics only those that decide, which makes it cheap.
+func newPreview(s app.Session, color bool, height int) *preview {
+	h := s.Header
 	h.Metrics = slices.Clone(h.Metrics)
 	for i := range h.Metrics {
 		if h.Plan.Role(h.Metrics[i]) != bench.Primary {
 			h.Metrics[i].Role = bench.State
 		}
 	}
-	return &preview{run: bench.Run{Header: h}, color: color, height: height}
+	v := &preview{run: bench.Run{Header: h}, color: color, height: height}
+	for _, done := range s.Done {
+		v.add(done)
+	}
+	return v
 }
 
 // add takes the next sample, and keeps of it what comparisons need.
@@ -70,10 +75,6 @@ func (p *progress) observePreview(e run.Event) {
 		return
 	}
 	switch e := e.(type) {
-	case run.Began:
-		if e.Done > 0 { // it does not know what was measured before
-			p.preview = nil
-		}
 	case run.TrialBegan:
 		if e.Trial.Block == p.block || e.Trial.Warmup() {
 			return

@@ -60,7 +60,7 @@ func (a *invocation) newProgress(s app.Session, out io.Writer) *progress {
 	}
 	if tty {
 		color, err := a.color()
-		p.preview = newPreview(h, color && err == nil, terminalHeight(out))
+		p.preview = newPreview(s, color && err == nil, terminalHeight(out))
 	}
 	p.extends(s)
 	return p

@@ -156,6 +156,17 @@ func (s *screen) move(by int) {
 	}
 }
 
+// What earlier sittings measured is in the table as soon as a run goes on.
+func TestPreviewOfResumed(t *testing.T) {
+	r := analysistest.Run(analysistest.Shape{
+		Seed: 4, Blocks: 8, Metrics: analysistest.Lifecycle()[:1], Cells: []analysistest.Cell{{Name: "a"}, {Name: "b", Factor: 9}},
+	})
+	v := newPreview(app.Session{Header: r.Header, Done: r.Samples}, false, 24)
+	if got := strings.Join(v.lines(time.Unix(100, 0), 80), "\n"); !strings.Contains(got, "time to first instruction") {
+		t.Errorf("it shows\n%s", got)
+	}
+}
+
 // The table so far is replaced as a whole, and goes at the end. Messages that a signal has put
 // between it and the bar stay.
 func TestProgressWithTable(t *testing.T) {
@@ -167,7 +178,7 @@ func TestProgressWithTable(t *testing.T) {
 	clock := time.Unix(0, 0)
 	p := &progress{
 		out: out, now: func() time.Time { return clock }, width: 80, tty: true, plan: r.Header.Plan,
-		preview: newPreview(r.Header, false, 24), told: a.told.Load,
+		preview: newPreview(app.Session{Header: r.Header}, false, 24), told: a.told.Load,
 	}
 	tables := 0
 	p.observe(run.Began{Trials: len(r.Samples)})

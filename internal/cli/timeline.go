@@ -33,6 +33,11 @@ func runAndCell(o *timelineOptions) cobra.PositionalArgs {
 			o.cell = args[1]
 			return nil
 		}
+		if len(args) == 2 {
+			return &usageError{
+				fmt.Errorf("unexpected argument %q: a cell needs --timeline", args[1]), "write tare show RUN --timeline CELL",
+			}
+		}
 		if o.vs != "" && !o.on {
 			return &usageError{errors.New("--vs needs --timeline"), "write tare show RUN --timeline CELL --vs CELL"}
 		}

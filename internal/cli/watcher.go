@@ -90,8 +90,19 @@ func (a *invocation) announce(s app.Session) {
 	if out := app.OmittedEngines(plan); out != "" {
 		a.notice("%s", out)
 	}
-	for _, p := range s.Planned.LeftOut() {
-		a.notice("skipped: %s: %s", p.Name, p.Err)
+	a.announceSkipped(s.Planned.LeftOut(), len(plan.LeftOut) > 0)
+}
+
+// announceSkipped says which engines cannot be used here: in one line where a run takes only a few of all.
+func (a *invocation) announceSkipped(skipped []app.Probed, few bool) {
+	var names []string
+	for _, p := range skipped {
+		if names = append(names, p.Name); !few {
+			a.notice("skipped: %s: %s", p.Name, p.Err)
+		}
+	}
+	if few && len(names) > 0 {
+		a.notice("cannot be used here: %s; 'tare doctor' says why", strings.Join(names, ", "))
 	}
 }
 

@@ -40,6 +40,14 @@ func Storages() []string { return []string{"layer", "volume", "bind", "tmpfs"} }
 // levels are plain words.
 func FactorNames() []string { return factorNames() }
 
+// Primary lists the metrics that decide; empty = those of the workload.
+func (e *Experiment) Primary() (all []string) {
+	for _, m := range e.file.primary {
+		all = append(all, m.value)
+	}
+	return all
+}
+
 // Params are the options of the workload that the experiment sets for every cell, in the
 // order in which it does. Those that vary are factors or conditions.
 func (e *Experiment) Params() (all []bench.Label) {

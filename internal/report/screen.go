@@ -199,6 +199,8 @@ func (d *Document) trustText() string {
 	case d.Kind == Comparison:
 	case t.Needed == 0:
 		s += "; " + unit.FormatCount(d.Runs[0].Blocks, "block")
+	case t.Pairs >= t.Needed:
+		s += fmt.Sprintf("; %s (%d needed)", unit.FormatCount(t.Pairs, "block"), t.Needed)
 	default:
 		s += fmt.Sprintf("; %s, a verdict needs at least %d", unit.FormatCount(t.Pairs, "block"), t.Needed)
 	}
@@ -218,7 +220,7 @@ func (d *Document) nextSteps(run *Run, primary []Metric, r *analysis.Result, sho
 	case run.Stopped == stoppedIncomplete && !run.imported:
 		steps = append(steps, Step{"tare resume " + id, "finishes this run"})
 	case !run.extensible() || run.Blocks == 0 || !unsettled(primary):
-	case 3*r.Wall > longest:
+	case 3*r.Wall > longest, slices.Contains(d.Trust.Codes, analysis.CodeControl): // more blocks would not help
 		steps = append(steps, Step{"tare doctor", "shows what disturbs measurements on this machine"})
 	default:
 		blocks, gives := 3*run.Blocks, "would about halve these ranges"

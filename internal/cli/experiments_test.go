@@ -18,11 +18,22 @@ type experimentTest struct {
 }
 
 // shortHost is the experiment of a whole host with little of everything.
-var shortHost = []string{
-	"host", "--param", "idle.time=200ms", "--param", "idle.calm=0s", "--param", "cpu.time=20ms", "--param", "memory.time=20ms",
-	"--param", "disk.time=20ms", "--param", "disk.size=4MiB", "--param", "net-throughput.time=50ms",
-	"--param", "density.count=2", "--param", "density.idle=100ms", "--param", "build.files=2", "--param", "build.size=64KiB",
-	"--param", "compose.services=2", "--param", "compose.tool=bare",
+func shortHost() []string {
+	return []string{
+		"host", "--param", "idle.time=200ms", "--param", "idle.calm=0s", "--param", "cpu.time=" + long("20ms", "200ms"),
+		"--param", "memory.time=" + long("20ms", "200ms"), "--param", "disk.time=" + long("20ms", "500ms"),
+		"--param", "disk.size=4MiB", "--param", "net-throughput.time=" + long("50ms", "1s"),
+		"--param", "density.count=2", "--param", "density.idle=100ms", "--param", "build.files=2", "--param", "build.size=64KiB",
+		"--param", "compose.services=2", "--param", "compose.tool=bare",
+	}
+}
+
+// long is how long a part measures. Beside the long form of all tests, a short part may see nothing.
+func long(inShort, inLong string) string {
+	if testing.Short() {
+		return inShort
+	}
+	return inLong
 }
 
 // Every built-in experiment runs on every engine that must be here, does what
@@ -53,7 +64,7 @@ func TestBuiltinExperiments(t *testing.T) {
 			nil, nil,
 		},
 		{
-			shortHost,
+			shortHost(),
 			[]string{
 				"idle.memory", "idle.memory.engine", "idle.disk.engine", "start.total", "cpu.single", "cpu.all", "memory.copy",
 				"disk.randwrite.iops", "throughput.rate", "density.memory", "density.start.each", "build.total", "build.rebuild",
@@ -69,7 +80,7 @@ func TestBuiltinExperiments(t *testing.T) {
 		{
 			[]string{
 				"postgres", "--param", "scale=1", "--param", "clients=2", "--param",
-				"time=300ms", "--param", "write_time=500ms", "--param", "warmup=10ms", "--param", "parts=" + strings.Join(parts, ","),
+				"time=" + long("300ms", "1s"), "--param", "write_time=" + long("500ms", "1s"), "--param", "warmup=10ms", "--param", "parts=" + strings.Join(parts, ","),
 			},
 			[]string{parts[0] + ".time.p50", parts[len(parts)-1] + ".rate", "postgres.ready"},
 			nil, servers,
@@ -79,7 +90,7 @@ func TestBuiltinExperiments(t *testing.T) {
 		tests = append(tests, experimentTest{
 			[]string{
 				"host-tools", "--param", "idle.time=200ms", "--param", "start.starts=2", "--param", "cpu.time=2s",
-				"--param", "memory.total=64MiB", "--param", "disk.time=20ms", "--param", "disk.size=4MiB",
+				"--param", "memory.total=64MiB", "--param", "disk.time=1s", "--param", "disk.size=4MiB",
 				"--param", "net-throughput.time=1s", "--param", "density.count=2", "--param", "build.files=2",
 				"--param", "build.size=64KiB", "--param", "compose.services=2", "--param", "compose.tool=bare",
 			},

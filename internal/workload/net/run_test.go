@@ -36,6 +36,9 @@ func params(w bench.Workload, given map[string]string) map[string]string {
 		maps.Copy(all, map[string]string{"pings": "1500", "warmup": "10"})
 	default:
 		maps.Copy(all, map[string]string{"time": "150ms", "warmup": "20ms"})
+		if !testing.Short() { // beside the long form of all tests, a short time may see nothing
+			all["time"] = "1s"
+		}
 	}
 	maps.Copy(all, given)
 	return all

@@ -136,12 +136,13 @@ func (e *commandError) Error() string {
 func (e *commandError) Unwrap() error { return e.err }
 
 // commandFailure makes the error of a failed command. It has the last message of the runtime's log or,
-// without one, the last line of stderr.
+// without one, the last line of stderr. youki prints the stack below its reasons.
 func commandFailure(argv []string, err error, log, stderr []byte) error {
 	e := &commandError{argv: argv, err: err}
 	lines := linesOf(log)
 	if len(lines) == 0 {
-		lines = linesOf(stderr)
+		reasons, _, _ := bytes.Cut(stderr, []byte("Stack backtrace:"))
+		lines = linesOf(reasons)
 	}
 	if len(lines) > 0 {
 		e.last = message(lines[len(lines)-1])

@@ -642,7 +642,8 @@ func TestTrustTellsTheWorst(t *testing.T) {
 			s.Outcome, s.Values, s.Reason, s.Notes = bench.Failed, nil, "damaged", []string{bench.NoteDamaged}
 		}
 	}
-	if got := analyze(t, run).Trust; got.Level != analysis.Low || got.Why != "stored trials are damaged" || got.Codes[0] != bench.NoteDamaged {
+	got := analyze(t, run).Trust
+	if got.Level != analysis.Low || got.Why != "stored trials are damaged" || got.Codes[0] != bench.NoteDamaged {
 		t.Errorf("trust is %+v", got)
 	}
 }

@@ -20,16 +20,16 @@ type experimentTest struct {
 // shortHost is the experiment of a whole host with little of everything.
 func shortHost() []string {
 	return []string{
-		"host", "--param", "idle.time=200ms", "--param", "idle.calm=0s", "--param", "cpu.time=" + long("20ms", "200ms"),
-		"--param", "memory.time=" + long("20ms", "200ms"), "--param", "disk.time=" + long("20ms", "500ms"),
-		"--param", "disk.size=4MiB", "--param", "net-throughput.time=" + long("50ms", "1s"),
+		"host", "--param", "idle.time=200ms", "--param", "idle.calm=0s", "--param", "cpu.time=" + partTime("20ms", "200ms"),
+		"--param", "memory.time=" + partTime("20ms", "200ms"), "--param", "disk.time=" + partTime("20ms", "500ms"),
+		"--param", "disk.size=4MiB", "--param", "net-throughput.time=" + partTime("50ms", "1s"),
 		"--param", "density.count=2", "--param", "density.idle=100ms", "--param", "build.files=2", "--param", "build.size=64KiB",
 		"--param", "compose.services=2", "--param", "compose.tool=bare",
 	}
 }
 
-// long is how long a part measures. Beside the long form of all tests, a short part may see nothing.
-func long(inShort, inLong string) string {
+// partTime is how long a part measures. Beside the long form of all tests, a short part may see nothing.
+func partTime(inShort, inLong string) string {
 	if testing.Short() {
 		return inShort
 	}
@@ -79,8 +79,9 @@ func TestBuiltinExperiments(t *testing.T) {
 		},
 		{
 			[]string{
-				"postgres", "--param", "scale=1", "--param", "clients=2", "--param",
-				"time=" + long("300ms", "1s"), "--param", "write_time=" + long("500ms", "1s"), "--param", "warmup=10ms", "--param", "parts=" + strings.Join(parts, ","),
+				"postgres", "--param", "scale=1", "--param", "clients=2", "--param", "warmup=10ms",
+				"--param", "time=" + partTime("300ms", "1s"), "--param", "write_time=" + partTime("500ms", "1s"),
+				"--param", "parts=" + strings.Join(parts, ","),
 			},
 			[]string{parts[0] + ".time.p50", parts[len(parts)-1] + ".rate", "postgres.ready"},
 			nil, servers,

@@ -81,10 +81,10 @@ func (a *invocation) metricsOf(args []string) ([]workloadMetrics, error) {
 		return []workloadMetrics{ofInside()}, nil
 	}
 	w, e, err := a.workloadOf(args[0], machineName, insideName)
-	if called := metricsCalled(args[0]); err != nil && len(called) > 0 {
-		return called, nil
-	}
 	if err != nil {
+		if called := metricsCalled(args[0]); len(called) > 0 {
+			return called, nil
+		}
 		return nil, err
 	}
 	metrics := w.Metrics()

@@ -25,7 +25,7 @@ type preview struct {
 	last   time.Time
 }
 
-// newPreview knows what earlier sittings measured. It keeps of the metrics only those that decide, which makes it cheap.
+// newPreview knows what earlier sittings measured. It keeps only the metrics that decide, which makes it cheap.
 func newPreview(s app.Session, color bool, height int) *preview {
 	h := s.Header
 	h.Metrics = slices.Clone(h.Metrics)

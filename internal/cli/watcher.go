@@ -97,7 +97,8 @@ func (a *invocation) announce(s app.Session) {
 func (a *invocation) announceSkipped(skipped []app.Probed, few bool) {
 	var names []string
 	for _, p := range skipped {
-		if names = append(names, p.Name); !few {
+		names = append(names, p.Name)
+		if !few {
 			a.notice("skipped: %s: %s", p.Name, p.Err)
 		}
 	}

@@ -90,9 +90,12 @@ func TestExplain(t *testing.T) {
 		"nothing": {"", "", "r create: exit status 1"},
 		"log": {`{"level":"warning","msg":"first"}` + "\n" + `{"level":"error","msg":"no such file"}` +
 			"\n", "unused", "r create: exit status 1: no such file (+1 lines omitted)"},
-		"plain log":    {"not json\n", "", "r create: exit status 1: not json"},
-		"stderr":       {"", "a\n\nb\nc \n\n", "r create: exit status 1: c (+2 lines omitted)"},
-		"stack":        {"", "Error: a\n\nCaused by:\n  0: b\n\nStack backtrace:\n  7: _start\n", "r create: exit status 1: 0: b (+2 lines omitted)"},
+		"plain log": {"not json\n", "", "r create: exit status 1: not json"},
+		"stderr":    {"", "a\n\nb\nc \n\n", "r create: exit status 1: c (+2 lines omitted)"},
+		"stack": {
+			"", "Error: a\n\nCaused by:\n  0: b\n\nStack backtrace:\n  7: _start\n",
+			"r create: exit status 1: 0: b (+2 lines omitted)",
+		},
 		"unprintable":  {"", "a\x1b[31m\xffb", "r create: exit status 1: a [31m?b"},
 		"long message": {"", string(bytes.Repeat([]byte("x"), 9999)), "r create: exit status 1: " + string(bytes.Repeat([]byte("x"), 500)) + "…"},
 	} {

@@ -313,6 +313,7 @@ type View struct {
 	Head         [][]string // lines of parts
 	Tables       []Table    // primary metrics
 	Answers      []Line     // the verdict on each primary metric as a sentence; nil where the tables say it better
+	Shifts       []Line     // what cells have more or less of each primary metric, in its unit
 	Legend       string     // how to read them
 	Details      []Table    // the other metrics in short
 	DetailTables []Table    // the same in full, a table each: what a terminal shows if it is asked to

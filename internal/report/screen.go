@@ -13,7 +13,8 @@ import (
 	"github.com/tare-bench/tare/internal/text/unit"
 )
 
-// sideBySide is how many cells beside the baseline have a column each; more have rows.
+// sideBySide is how many cells beside the baseline have a column each; more have rows. So it is with
+// conditions beside the first.
 const sideBySide = 4
 
 // sayScreen makes what people read first.
@@ -87,8 +88,8 @@ func (d *Document) primary() (all []Metric) {
 	return all
 }
 
-// screenTables chooses the shape: metrics against cells, conditions against cells, or a
-// row for each cell where they are many.
+// screenTables chooses the shape: metrics against cells, conditions against cells, cells against
+// conditions where the cells are many, or a row for each of both where both are.
 func screenTables(primary []Metric) []Table {
 	names := matrixCells(primary)
 	conditions := len(primary[0].Conditions)
@@ -109,7 +110,11 @@ func screenTables(primary []Metric) []Table {
 	}
 	var all []Table
 	for _, m := range primary {
-		all = append(all, screenList(&m))
+		if conditions > 1 && conditions <= 1+sideBySide {
+			all = append(all, screenTurned(&m, names))
+		} else {
+			all = append(all, screenList(&m))
+		}
 	}
 	return all
 }
@@ -138,17 +143,44 @@ func screenGrid(m *Metric, names []string) Table {
 	return t
 }
 
+// screenTurned has a row for each cell and a column for each condition, and one for all of them
+// together. The baseline's row has its values.
+func screenTurned(m *Metric, names []string) Table {
+	t := Table{HasHeadings: true, Columns: []Column{{Name: plain.Line(m.Title)}}, Groups: []RowGroup{{}}}
+	for _, n := range names {
+		t.Groups[0].Lines = append(t.Groups[0].Lines, TableRow{Cells: []string{plain.Line(n)}, Tones: []Tone{Plain}})
+	}
+	for _, c := range m.tables() {
+		name := plain.Line(c.Condition)
+		if m.Summary != nil && c.Condition == "" {
+			name = "all together"
+		}
+		t.Columns = append(t.Columns, Column{Name: name})
+		for i, n := range names {
+			f, row := c.findingOf(n), &t.Groups[0].Lines[i]
+			row.Cells, row.Tones = append(row.Cells, f.Text), append(row.Tones, f.tone)
+		}
+	}
+	return t
+}
+
 // screenRow has what is known of each cell by its name.
 func screenRow(label string, c *Condition, names []string) TableRow {
 	row := TableRow{Cells: []string{label}, Tones: []Tone{Plain}}
 	for _, n := range names {
-		f := Finding{}
-		if i := slices.IndexFunc(c.Rows, func(r Row) bool { return r.Cell == n }); i >= 0 {
-			f = shownFinding(&c.Rows[i])
-		}
+		f := c.findingOf(n)
 		row.Cells, row.Tones = append(row.Cells, f.Text), append(row.Tones, f.tone)
 	}
 	return row
+}
+
+// findingOf is what is known of a cell; empty where the condition has no such cell.
+func (c *Condition) findingOf(cell string) Finding {
+	i := slices.IndexFunc(c.Rows, func(r Row) bool { return r.Cell == cell })
+	if i < 0 {
+		return Finding{}
+	}
+	return shownFinding(&c.Rows[i])
 }
 
 // shownFinding is a row's finding; a summary's baseline has none.

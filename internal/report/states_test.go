@@ -71,6 +71,7 @@ func states() []state {
 		{name: "timeline-hostile", runs: single(dockerAndRunc), timelines: explainedByOthers},
 		{name: "quick", runs: single(quick)},
 		{name: "ten-cells", runs: single(tenCells)},
+		{name: "ten-cells-conditions", runs: single(tenCellsUnderConditions)},
 		{name: "hundred-cells", runs: single(hundredCells), huge: true},
 		{name: "two-runs", runs: twoRuns},
 		{name: "hosts", runs: hosts},
@@ -790,13 +791,25 @@ func quick() *bench.Run {
 
 // tenCells are more than have room side by side.
 func tenCells() *bench.Run {
-	s := analysistest.Shape{Seed: 19, Blocks: 40, Metrics: analysistest.Lifecycle()[:3]}
+	return analysistest.Run(analysistest.Shape{
+		Seed: 19, Blocks: 40, Metrics: analysistest.Lifecycle()[:3], Cells: tenEngines(),
+	})
+}
+
+func tenCellsUnderConditions() *bench.Run {
+	return analysistest.Run(analysistest.Shape{
+		Seed: 20, Blocks: 20, Metrics: analysistest.Lifecycle()[:1], Cells: tenEngines(),
+		Conditions: []string{"clients=1", "clients=8", "clients=64"},
+	})
+}
+
+func tenEngines() (all []analysistest.Cell) {
 	for i, name := range []string{
 		"native", "floor", "crun", "runc", "youki", "runsc", "containerd", "cri", "podman", "docker",
 	} {
-		s.Cells = append(s.Cells, analysistest.Cell{Name: name, Factor: math.Pow(2, max(float64(i)-1, 0)*0.6)})
+		all = append(all, analysistest.Cell{Name: name, Factor: math.Pow(2, max(float64(i)-1, 0)*0.6)})
 	}
-	return analysistest.Run(s)
+	return all
 }
 
 func hundredCells() *bench.Run {

@@ -153,6 +153,26 @@ func effectText(e *Effect, in scale) [2]string {
 	return [2]string{f[0], fmt.Sprintf("[%s, %s]", f[1], f[2])}
 }
 
+// shiftLines say what cells have more or less of a metric, in its unit, a line for each condition.
+func shiftLines(m *Metric) (lines []Line) {
+	in := m.scale()
+	for _, c := range m.Conditions {
+		l := Line{Name: plain.Line(qualifiedName(m.Title, c.Condition))}
+		for _, r := range c.Rows {
+			if r.Effect == nil || r.Effect.Shift == nil || r.Effect.Shift.Low == nil {
+				continue
+			}
+			s := r.Effect.Shift
+			text := effectText(&Effect{Scale: bench.Difference, Estimate: &s.Estimate, Low: s.Low, High: s.High}, in)
+			l.Text = append(l.Text, plain.Line(r.Cell)+" "+text[0]+" "+text[1])
+		}
+		if len(l.Text) > 0 {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
 // withSign puts a plus before what has no sign.
 func withSign(s string) string {
 	if strings.HasPrefix(s, "−") || strings.HasPrefix(s, "0") && strings.Trim(s, "0. ") == "" {

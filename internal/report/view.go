@@ -51,6 +51,7 @@ func (d *Document) sayMetrics(marks *markIndex) {
 	}
 	for _, m := range primary {
 		d.Tables = append(d.Tables, metricTable(m, marks))
+		d.Shifts = append(d.Shifts, shiftLines(&m)...)
 	}
 	d.Legend = legend(comparisons, d.Tables, "changes come from pairs within a block, not from the medians")
 	if slices.ContainsFunc(primary, func(m Metric) bool { return m.spread() }) {

@@ -78,7 +78,10 @@ func (p *printer) steps(all []report.Step) {
 // takes too much room, the columns come in several parts, each with the first two.
 func (p *printer) findings(t *report.Table) {
 	widths := natural(t)
-	fixed := min(2, len(widths)-1) // the label and the baseline's value
+	fixed := 1 // the label and, on the right of its column, the baseline's value
+	if len(widths) > 2 && t.Columns[fixed].Right {
+		fixed++
+	}
 	p.narrowBaseline(t, widths, fixed)
 	for from := fixed; from < len(widths); {
 		to := p.fit(widths, fixed, from)

@@ -41,6 +41,7 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 		p.table(&t)
 	}
 	p.lines("in words", d.View.Answers)
+	p.lines("by how much in the metric's unit, from pairs within a block [95 % interval]", d.View.Shifts)
 	if d.Legend != "" {
 		p.line("")
 		p.wrap(indent, indent, d.Legend, dim)
@@ -53,6 +54,7 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 	}
 	p.lines("also different (correlation, not cause)", d.View.Reasons)
 	p.lines("network and storage paths, as the kernel sees them", d.View.DataPaths)
+	p.lines("what the engines applied, as read back from them", d.View.Applied)
 	p.lines("noise where cells took turns (one standard deviation)", d.View.Levels)
 	p.lines("machine and engines", d.View.Machine)
 	p.lines("not supported", d.View.Absent)
@@ -172,7 +174,7 @@ func (p *printer) lines(title string, all []report.Line) {
 		return
 	}
 	p.line("")
-	p.line(indent + p.paint(title, bold))
+	p.wrap(indent, indent, title, bold)
 	widest := 0
 	for _, l := range all {
 		widest = max(widest, term.Width(l.Name))

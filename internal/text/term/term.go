@@ -76,13 +76,13 @@ func Wrap(text string, n int) []string {
 }
 
 // WrapBreaking is Wrap for lines that must fit: a word that is longer is broken too, in a path
-// where one of its names ends.
+// or a list where one of its names ends.
 func WrapBreaking(text string, n int) []string {
 	n = max(n, 2) // a wide character must fit
 	var lines, words []string
 	for word := range strings.FieldsSeq(text) {
 		for Width(word) > n {
-			head := breakPath(prefix(word, n))
+			head := breakWord(prefix(word, n))
 			lines, words = append(append(lines, fillLines(words, n)...), head), nil
 			word = word[len(head):]
 		}
@@ -106,10 +106,10 @@ func fillLines(words []string, n int) (lines []string) {
 	return lines
 }
 
-// breakPath ends a part of a path where one of its names does, unless that leaves
-// less than half.
-func breakPath(s string) string {
-	if i := strings.LastIndexByte(s, '/') + 1; 2*i >= len(s) {
+// breakWord ends a part of a path or a list where one of its names does, unless that
+// leaves less than half.
+func breakWord(s string) string {
+	if i := strings.LastIndexAny(s, "/,") + 1; 2*i >= len(s) {
 		return s[:i]
 	}
 	return s

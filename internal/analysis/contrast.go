@@ -16,6 +16,9 @@ import (
 // and metric that could be compared.
 var ErrNothingInCommon = errors.New("the runs have nothing in common")
 
+// ErrOneGroup is wrapped by Compare's error when all runs are in the same group.
+var ErrOneGroup = errors.New("there is no other group to compare with")
+
 // CompareOptions change how runs are compared. The zero value is right.
 type CompareOptions struct {
 	// Smallest is as in Options.
@@ -104,7 +107,7 @@ type Values struct {
 type key struct{ condition, cell string }
 
 // Compare compares separate runs and does not change them. It fails with
-// ErrNothingInCommon if they share no cell and metric.
+// ErrNothingInCommon if they share no cell and metric, and with ErrOneGroup.
 func Compare(runs []*bench.Run, opt CompareOptions) (*Contrast, error) {
 	if len(runs) < 2 {
 		return nil, errors.New("a comparison needs two or more runs")
@@ -120,8 +123,7 @@ func Compare(runs []*bench.Run, opt CompareOptions) (*Contrast, error) {
 	c.group()
 	c.Unit = c.findUnit()
 	if len(c.Groups) < 2 {
-		return nil, fmt.Errorf(
-			"all %d runs are in group %q: there is no other group to compare with", len(runs), c.Groups[0].Name)
+		return nil, fmt.Errorf("all %d runs are in group %q: %w", len(runs), c.Groups[0].Name, ErrOneGroup)
 	}
 	c.compare()
 	if len(c.Metrics) == 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,10 +20,10 @@ func (a *invocation) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the stored runs, newest first",
-		Long: `List shows the stored runs, newest first. CELLS and TRIALS count everything that
-ran, including the control and the warm-up blocks. BEGAN is in local time. RUN
-is the end of the run's ID, which every command takes in place of the ID; --json
-has both. A run whose process is at work is "running".
+		Long: `List shows the stored runs, newest first. CELLS are what a run compares, and
+TRIALS counts all that ran, including the control and the warm-up blocks. BEGAN
+is in local time. RUN is the end of the run's ID, which every command takes in
+place of the ID; --json has both. A run whose process is at work is "running".
 
 ` + filterDocs,
 		Example: `  tare list --since 7d --engine docker
@@ -64,7 +65,7 @@ type listed struct {
 	Notes      []bench.Remark `json:"notes"`
 	// Imported says that it began elsewhere, so that it cannot be resumed here.
 	Imported bool `json:"imported,omitempty"`
-	all      int  // cells, the control among them
+	names    []string // of the cells, without their conditions
 }
 
 func (a *invocation) list(ctx context.Context, s bench.Store, filter *app.Filter, limit int) error {
@@ -108,11 +109,14 @@ func (a *invocation) summarize(ctx context.Context, r bench.RunSummary, short *a
 		ID: h.ID, Short: short.Short(ctx, h.ID), Name: h.Name, Experiment: h.Plan.Name, Host: h.Host.Hostname, Began: h.Began,
 		Samples: r.Samples, Failed: r.Failed, Partly: r.PartFailed, Status: "incomplete", Cells: []string{},
 		Labels: append([]bench.Label{}, h.Plan.Labels...), Notes: append([]bench.Remark{}, h.Remarks...),
-		Imported: h.Imported, all: len(h.Plan.Cells),
+		Imported: h.Imported,
 	}
 	for _, c := range h.Plan.Cells {
 		if !c.Control {
 			out.Cells = append(out.Cells, c.FullName())
+			if !slices.Contains(out.names, c.Name) {
+				out.names = append(out.names, c.Name)
+			}
 		}
 	}
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/text/term"
 )
 
-// shortName is how much of the name of an experiment or a run is shown, at least:
+// shortName is how much of the names of an experiment, a run or its cells is shown, at least:
 // "lifecycle".
 const shortName = 9
 
@@ -20,9 +20,9 @@ const shortName = 9
 // left out at once, those that are shortened, and those that are left out if that is not enough.
 // A run's name is shortened last of all.
 var (
-	optionalColumns = []string{"HOST", "CELLS"}
-	shortColumns    = []string{"LABELS", "EXPERIMENT"}
-	lastColumns     = []string{"TRIALS", "LABELS"}
+	optionalColumns = []string{"HOST"}
+	shortColumns    = []string{"CELLS", "LABELS", "EXPERIMENT"}
+	lastColumns     = []string{"TRIALS", "CELLS", "LABELS"}
 )
 
 // writeList prints runs in as many columns as fit. Names and labels have columns if there
@@ -33,7 +33,7 @@ func writeList(w io.Writer, runs []listed, width int, now time.Time) {
 		began := r.Began.Local().Format("2006-01-02 15:04")
 		rows = append(rows, []string{
 			plain.Line(r.Short), plain.Line(r.Name), plain.Line(r.Experiment), plain.Line(r.Host), began,
-			fmt.Sprint(r.all), fmt.Sprint(r.Samples), failedText(r), plain.Line(statusText(r)), labelsText(r.Labels),
+			plain.Line(strings.Join(r.names, ",")), fmt.Sprint(r.Samples), failedText(r), plain.Line(statusText(r)), labelsText(r.Labels),
 		})
 	}
 	for _, name := range []string{"NAME", "LABELS"} {

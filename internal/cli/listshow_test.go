@@ -19,6 +19,7 @@ func TestListFits(t *testing.T) {
 		{
 			Short: "abcd", Name: "before", Experiment: "quick", Labels: []bench.Label{{Key: "side", Value: "before"}},
 			Host: "a-host-with-a-name", Began: began, Samples: 4321, Failed: 12, Status: string(bench.StopPrecision),
+			names: []string{"native", "docker"},
 		},
 		{
 			Short: "abce", Experiment: "what-the-network-costs", Host: "vm", Began: began, Samples: 12, Failed: 1, Partly: 3,
@@ -64,7 +65,7 @@ func TestListShowsLabels(t *testing.T) {
 	} {
 		run := listed{
 			Short: "qos6", Name: "before-upgrade", Experiment: "lifecycle", Host: "vm", Began: began, Samples: 44, Failed: 1,
-			Status: string(bench.StopBlocks), Labels: []bench.Label{{Key: "side", Value: value}}, all: 4,
+			Status: string(bench.StopBlocks), Labels: []bench.Label{{Key: "side", Value: value}}, names: []string{"native", "docker"},
 		}
 		var b bytes.Buffer
 		writeList(&b, []listed{run}, 80, began.Add(time.Hour))
@@ -118,7 +119,10 @@ func TestTrialsAreHarmless(t *testing.T) {
 		b.WriteString(term.Line(row, widths))
 	}
 	writeList(&b, []listed{
-		{Short: "a", Name: hostile, Experiment: hostile, Host: hostile, Labels: []bench.Label{{Key: hostile, Value: hostile}}},
+		{
+			Short: "a", Name: hostile, Experiment: hostile, Host: hostile, names: []string{hostile},
+			Labels: []bench.Label{{Key: hostile, Value: hostile}},
+		},
 	}, term.Unlimited, time.Now())
 	if text := b.String(); strings.ContainsAny(text, "\x1b\a\t") || strings.Count(text, "\n") != 5 {
 		t.Errorf("%q", text)

@@ -292,6 +292,9 @@ func (a *invocation) comparison(
 		}
 	}
 	contrast, err := analysis.Compare(runs, analysis.CompareOptions{Group: group, Running: a.underWay})
+	if errors.Is(err, analysis.ErrOneGroup) {
+		return nil, &usageError{err, "group them by something else, such as --by run"}
+	}
 	if err != nil {
 		return nil, err
 	}

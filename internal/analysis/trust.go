@@ -42,18 +42,23 @@ type doubt struct {
 	words string
 }
 
-// doubts lists those about one run, the worst first.
-func doubts() []doubt {
+// doubts lists those about one run, the worst first. Nothing says that no two cells have a value in the same
+// block.
+func doubts(nothing bool) []doubt {
+	failed := Medium
+	if nothing {
+		failed = Low
+	}
 	return []doubt{
 		{CodeControl, Low, "the same thing measured twice differs from itself"},
-		{CodeNoBaseline, Low, "the baseline always failed"},
+		{CodeFailed, failed, "some trials failed"}, // before what is missing because of it
+		{CodePartFailed, Medium, "some parts failed"},
+		{CodeNoBaseline, Low, "a baseline always failed"},
 		{CodeNotApart, Low, "another program measured one thing after the other"},
 		{CodeFewSamples, Low, "too few blocks for any interval"},
 		{CodeFewPairs, Low, "too few blocks have a value of both"},
 		{CodeFewBlocks, Low, "too few blocks for a verdict"},
 		{bench.NoteDamaged, Low, "stored trials are damaged"},
-		{CodeFailed, Medium, "some trials failed"},
-		{CodePartFailed, Medium, "some parts failed"},
 		{CodeRunning, Medium, "the run is under way"},
 		{CodeIncomplete, Medium, "the run was not finished"},
 		{CodeSteal, Medium, "other virtual machines took CPU time"},
@@ -108,16 +113,19 @@ func partly(code string) string {
 	}
 }
 
-// lower takes what the warnings say against a run. A doubt for which excuse has other words is of
-// medium weight.
-func (t *Trust) lower(all []doubt, warnings []bench.Warning, excuse func(code string) string) {
+// lower takes what the warnings say against a run. Words has better words for a doubt; of one that concerns a
+// part of the run, they excuse the rest, and it is of medium weight.
+func (t *Trust) lower(all []doubt, warnings []bench.Warning, words func(code string) string) {
 	var told []doubt
 	for _, d := range all {
 		if !slices.ContainsFunc(warnings, func(w bench.Warning) bool { return w.Code == d.code }) {
 			continue
 		}
-		if excused := excuse(d.code); excused != "" {
-			d.level, d.words = Medium, excused
+		if better := words(d.code); better != "" {
+			d.words = better
+			if partly(d.code) != "" {
+				d.level = Medium
+			}
 		}
 		told = append(told, d)
 	}
@@ -183,7 +191,7 @@ func trust(all *table, r *Result, work []*measure) Trust {
 	case compared == 0:
 		t.Level = NoClaim
 	}
-	t.lower(doubts(), r.Warnings, func(code string) string {
+	t.lower(doubts(compared > 0 && t.Pairs == 0), r.Warnings, func(code string) string {
 		switch {
 		case code == CodeFailed:
 			return all.trialsThat(func(s *bench.Sample) bool { return s.Outcome.Failure() }) + " did not succeed"

@@ -614,7 +614,7 @@ func TestTrustOfAPart(t *testing.T) {
 		want analysis.TrustLevel
 		why  string
 	}{
-		{3, false, analysis.Medium, "some cells have too few values"},
+		{3, false, analysis.Medium, "27 trials of floor did not succeed"},
 		{3, true, analysis.Low, "too few blocks for any interval"},
 		{30, false, analysis.High, ""},
 	} {

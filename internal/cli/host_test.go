@@ -33,7 +33,9 @@ func TestHostTakesLittleDisk(t *testing.T) {
 	p := newTestEnv(t)
 	places := []string{p.dir, os.TempDir(), "/", "/var/lib/docker", "/var/lib/containerd"}
 	before := usedDisk(places...)
-	r := p.begin(t, "run", "host", "--engine", "docker", "--blocks", "2", "--precision", "off")
+	// Each part measures for longer than in the default form: beside other tests, a short time may see nothing.
+	r := p.begin(t, "run", "host", "--engine", "docker", "--blocks", "2", "--precision", "off", "--param", "cpu.time=500ms",
+		"--param", "memory.time=500ms", "--param", "disk.time=500ms", "--param", "net-throughput.time=1s")
 	most, ended := before, make(chan struct{})
 	watched := make(chan struct{})
 	go func() {

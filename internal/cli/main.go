@@ -175,7 +175,6 @@ which differences are real.
 To begin with:
   tare run             measure what a container costs here, in about two minutes
   tare run image A B   measure which of two images costs a service less
-  tare explain docker  show where the time of a container's start goes
   tare doctor          show which engines work here and what disturbs measurements`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,

@@ -63,7 +63,7 @@ func (d *Document) sayScreenApart(short Short, own bool) {
 	if analysis.Unit(d.Unit) == analysis.UnitBlock {
 		how = " on several hosts at the same times, against "
 	}
-	d.Screen.Title = strings.Join(experiments, ", ") + how + groups[0]
+	d.Screen.Title = strings.Join(experiments, ", ") + how + d.Groups[0].letter(groupLetter(0), &d.Runs[0])
 	rest := d.Runs
 	for i, g := range d.Groups {
 		d.Screen.Sides = append(d.Screen.Sides, g.side(groupLetter(i), rest[:len(g.Runs)], short))
@@ -87,12 +87,17 @@ func (d *Document) sayScreenApart(short Short, own bool) {
 	})
 }
 
-// compared names two runs of a comparison as its user can, and more by what they are.
+// compared names the runs of a comparison as its user can. A command with very many would be no help.
 func (d *Document) compared(short Short) string {
-	if len(d.Runs) > 2 {
+	const most = 8
+	if len(d.Runs) > most {
 		return "RUN..."
 	}
-	return short.name(&d.Runs[0]) + " " + short.name(&d.Runs[1])
+	var names []string
+	for i := range d.Runs {
+		names = append(names, short.name(&d.Runs[i]))
+	}
+	return strings.Join(names, " ")
 }
 
 // hostWords are the machine's name and its kernel, as far as they are known.
@@ -130,21 +135,27 @@ func (g *Group) side(letter string, runs []Run, short Short) []string {
 	return append(parts, days...)
 }
 
-// screenApart is the one table: a row for each cell under each metric, a column for each group.
+// screenApart is the one table: a row for each cell under each metric, a column for each group. If there is one
+// cell, the rows are metrics, under the parts of a survey that has several of each.
 func (d *Document) screenApart(groups []string) Table {
 	t := screenColumns("", groups)
 	single := !slices.ContainsFunc(d.Metrics, func(m Metric) bool {
 		return m.Role == bench.Primary && (len(m.Conditions) != 1 || len(m.Conditions[0].Rows) > len(groups))
 	})
-	if single {
-		t.Groups = []RowGroup{{}}
-	}
+	byPart := single && d.hasLargeParts()
 	for _, m := range d.Metrics {
 		if m.Role != bench.Primary {
 			continue
 		}
-		if !single {
-			t.Groups = append(t.Groups, RowGroup{Title: plain.Line(m.Title)})
+		title := ""
+		switch {
+		case byPart:
+			title = m.part()
+		case !single:
+			title = m.Title
+		}
+		if n := len(t.Groups); n == 0 || !single || t.Groups[n-1].Title != plain.Line(title) {
+			t.Groups = append(t.Groups, RowGroup{Title: plain.Line(title)})
 		}
 		g := &t.Groups[len(t.Groups)-1]
 		for _, c := range m.Conditions {
@@ -162,4 +173,22 @@ func (d *Document) screenApart(groups []string) Table {
 		}
 	}
 	return t
+}
+
+// part is the part of a survey that a metric belongs to, if it is of a survey.
+func (m *Metric) part() string {
+	part, _, _ := strings.Cut(m.Name, ".")
+	return part
+}
+
+// hasLargeParts reports whether the parts of a survey have two primary metrics or more, in the mean.
+func (d *Document) hasLargeParts() bool {
+	metrics, parts := 0, map[string]bool{}
+	for _, m := range d.Metrics {
+		if m.Role == bench.Primary {
+			metrics++
+			parts[m.part()] = true
+		}
+	}
+	return len(parts) > 1 && metrics >= 2*len(parts)
 }

@@ -93,7 +93,7 @@ func New(r *analysis.Result, short Short) *Document {
 func newTrust(t *analysis.Trust) *Trust {
 	return &Trust{
 		Level: t.Level, Codes: append([]string{}, t.Codes...), Pairs: t.Pairs, Needed: t.Needed, Extended: t.Extended,
-		why: plain.Line(t.Why), // it has names of cells
+		Reason: plain.Line(t.Why), // it has names of cells
 	}
 }
 

@@ -231,8 +231,11 @@ type Trust struct {
 	Needed int `json:"needed"`
 	// Extended is what Needed becomes if the run is extended, whose next look has a lower level.
 	Extended int `json:"needed_extended"`
-
-	why string // the first of Codes in words
+	// Reason is the first of Codes in words; empty without one.
+	Reason string `json:"reason"`
+	// Settle is from and to how many blocks, as estimated, the comparisons without a verdict need; null
+	// where there are none, or the estimate is not known.
+	Settle []int `json:"settle"`
 }
 
 // A Step is a command to go on with, and what it gives.

@@ -84,10 +84,10 @@ func (m *Metric) finding(base, r *Row, in scale) Finding {
 		return Finding{IsBaseline, in.text(r.Median), Plain}
 	case e.Estimate == nil:
 		return Finding{NotThere, notComparedReason(base, r), Uncertain}
-	case analysis.Verdict(e.Verdict) == analysis.Unreliable:
-		return Finding{Unknown, "unknown (control differs)", Uncertain}
 	case e.Low == nil || e.High == nil:
-		return Finding{Unknown, in.text(r.Median) + " (" + unit.FormatCount(e.Pairs, "block") + ")", Uncertain}
+		return Finding{Unknown, effectText(e, in)[0] + " (" + unit.FormatCount(e.Pairs, "block") + ")", Uncertain}
+	case analysis.Verdict(e.Verdict) == analysis.Unreliable:
+		return Finding{Unknown, m.interval(e, in) + ", control differs", Uncertain}
 	case e.Scale == bench.Difference:
 		return m.amount(e, in)
 	default:
@@ -133,14 +133,36 @@ func (m *Metric) ratio(e *Effect, in scale) Finding {
 		return m.differs(e, in)
 	}
 	if low > 1 || high < 1 {
-		if *e.Estimate > large || *e.Estimate < 1/large {
-			return Finding{Unconfirmed, factors(low, high) + ", not confirmed", Uncertain}
-		}
-		return Finding{Unconfirmed, signedRange(low-1, high-1) + ", not confirmed", Uncertain}
+		return Finding{Unconfirmed, m.interval(e, in) + ", not confirmed", Uncertain}
 	}
 	// An interval that just holds no difference ends there by luck: no bound is said finer than this.
 	const finest = 0.01
 	return m.limited(max(high-1, finest), max(1-low, finest), wide, bound)
+}
+
+// interval writes an interval as it is, which claims nothing: what is large as in a difference.
+func (m *Metric) interval(e *Effect, in scale) string {
+	switch {
+	case e.Scale == bench.Difference:
+		s := in.difference(*e.Low, *e.High)
+		return withSign(s.Number(*e.Low)) + " to " + withSign(s.Format(*e.High))
+	case isLarge(e):
+		return e.withShift(factors(*e.Low, *e.High), in)
+	default:
+		return signedRange(*e.Low-1, *e.High-1)
+	}
+}
+
+func isLarge(e *Effect) bool { return *e.Estimate > large || *e.Estimate < 1/large }
+
+// withShift puts the difference in the metric's unit before a factor. The median difference of skewed values can
+// contradict their median ratio; then it is left out.
+func (e *Effect) withShift(factor string, in scale) string {
+	s := e.Shift
+	if s == nil || (s.Estimate > 0) != (*e.Estimate > 1) {
+		return factor
+	}
+	return withSign(in.difference(s.Estimate).Format(s.Estimate)) + " (" + factor + ")"
 }
 
 // limited words an interval that holds no difference: by how much there may be more of the
@@ -170,7 +192,7 @@ func (m *Metric) limited(more, less, most float64, text func(float64) string) Fi
 // metric's unit and as a factor.
 func (m *Metric) differs(e *Effect, in scale) Finding {
 	word, tone := m.word(*e.Estimate > 1)
-	if *e.Estimate <= large && *e.Estimate >= 1/large {
+	if !isLarge(e) {
 		a, b := math.Abs(*e.Low-1), math.Abs(*e.High-1)
 		return Finding{Differs, share(math.Abs(*e.Estimate-1)) + " " + word + " (" + shares(min(a, b), max(a, b)) + ")", tone}
 	}
@@ -182,11 +204,7 @@ func (m *Metric) differs(e *Effect, in scale) Finding {
 	if m.Unit != unit.Seconds || *e.Estimate < 1 { // more time is slower, without a word
 		text += " " + word
 	}
-	// The median difference of skewed values can contradict their median ratio.
-	if s := e.Shift; s != nil && (s.Estimate > 0) == (*e.Estimate > 1) {
-		text = withSign(in.difference(s.Estimate).Format(s.Estimate)) + " (" + text + ")"
-	}
-	return Finding{Differs, text, tone}
+	return Finding{Differs, e.withShift(text, in), tone}
 }
 
 // amount words a comparison of values that can be zero, in the metric's unit.
@@ -205,10 +223,7 @@ func (m *Metric) amount(e *Effect, in scale) Finding {
 		}
 	}
 	if low > 0 || high < 0 {
-		s := in.difference(low, high)
-		return Finding{
-			Unconfirmed, withSign(s.Number(low)) + " to " + withSign(s.Format(high)) + ", not confirmed", Uncertain,
-		}
+		return Finding{Unconfirmed, m.interval(e, in) + ", not confirmed", Uncertain}
 	}
 	return m.limited(max(high, 0), max(-low, 0), math.Inf(1), format)
 }

@@ -26,6 +26,7 @@ func (d *Document) sayScreen(r *analysis.Result, short Short) {
 	if run.Trials.OK > 0 && len(primary) > 0 {
 		d.Screen.Tables = screenTables(primary)
 	}
+	d.Trust.Settle = settle(primary)
 	d.Screen.Trust = d.trustText()
 	d.Next = d.nextSteps(run, primary, r, short)
 }
@@ -222,8 +223,8 @@ func (d *Document) trustText() string {
 	if t.Level == analysis.NoClaim {
 		s, sep = "Nothing is compared", "; "
 	}
-	if t.why != "" {
-		s += sep + t.why
+	if t.Reason != "" {
+		s += sep + t.Reason
 	}
 	switch {
 	case d.Kind == Comparison && t.Needed > 0:
@@ -231,6 +232,9 @@ func (d *Document) trustText() string {
 	case d.Kind == Comparison:
 	case t.Needed == 0:
 		s += "; " + unit.FormatCount(d.Runs[0].Blocks, "block")
+	case t.Pairs >= t.Needed && len(t.Settle) > 0:
+		s += fmt.Sprintf("; %s (%d needed; what is open needs about %s)",
+			unit.FormatCount(t.Pairs, "block"), t.Needed, countRange(t.Settle[0], t.Settle[1]))
 	case t.Pairs >= t.Needed:
 		s += fmt.Sprintf("; %s (%d needed)", unit.FormatCount(t.Pairs, "block"), t.Needed)
 	default:
@@ -240,6 +244,34 @@ func (d *Document) trustText() string {
 		s += "; " + unit.FormatCount(more, "more warning")
 	}
 	return s
+}
+
+// countRange writes a range of counts, such as "40 to 1,600".
+func countRange(from, to int) string {
+	text := func(n int) string { return unit.Format(float64(n), unit.Count) }
+	if from == to {
+		return text(from)
+	}
+	return text(from) + " to " + text(to)
+}
+
+// settle is from and to how many blocks the comparisons without a verdict need; nil without an estimate.
+func settle(primary []Metric) (all []int) {
+	for _, m := range primary {
+		for _, c := range m.Conditions {
+			for _, r := range c.Rows {
+				if r.Finding == nil || r.Effect == nil || r.Effect.needed == 0 ||
+					!slices.Contains([]FindingKind{AtMost, Unknown, Unconfirmed}, r.Finding.Kind) {
+					continue
+				}
+				all = append(all, r.Effect.needed)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return []int{slices.Min(all), slices.Max(all)}
 }
 
 // longest is the longest time that anybody is advised to go on for.

@@ -77,6 +77,7 @@ func states() []state {
 		{name: "hosts", runs: hosts},
 		{name: "written", runs: single(writtenOn), running: func(*bench.Header) bool { return true }},
 		{name: "sides", runs: sides, group: bySide, running: func(h *bench.Header) bool { return h.Name == "now" }},
+		{name: "parts", runs: parts},
 		{name: "few-runs", runs: func() []*bench.Run { return hosts()[:9] }},
 		{name: "together", runs: together},
 		{name: "kinds", runs: kinds, group: func(h *bench.Header) string { return h.Host.OS }},
@@ -903,6 +904,37 @@ func sides() []*bench.Run {
 		runs[i].Header.Plan.Labels = []bench.Label{{Key: "side", Value: side}}
 	}
 	runs[1].Header.Name, runs[1].End = "now", nil
+	return runs
+}
+
+// parts are runs of one engine with several questions in each part, in turn on two hosts.
+func parts() (runs []*bench.Run) {
+	metric := func(name, title, unit string, better bench.Direction) bench.Metric {
+		return bench.Metric{
+			Name: name, Title: title, Unit: unit, Better: better, Role: bench.Primary, Scale: bench.Ratio,
+			Doc: "From one event to another.",
+		}
+	}
+	metrics := []bench.Metric{
+		metric("cpu.single", "compute, one thread", "1/s", bench.Higher),
+		metric("cpu.all", "compute, all threads", "1/s", bench.Higher),
+		metric("disk.randread.iops", "random reads", "1/s", bench.Higher),
+		metric("disk.fsync.p50", "fsync", "s", bench.Lower),
+		metric("build.total", "build", "s", bench.Lower),
+		metric("build.rebuild", "rebuild with cache", "s", bench.Lower),
+	}
+	for i := range uint64(14) {
+		host, factor := "alpha", 0.0
+		if i%2 == 1 {
+			host, factor = "beta", 0.1
+		}
+		run := analysistest.Run(analysistest.Shape{
+			Seed: 200 + i, Blocks: 10, Metrics: metrics, Cells: []analysistest.Cell{{Name: "docker"}},
+			Block: func(*rand.Rand, int) float64 { return factor },
+		})
+		run.Header.Host.Hostname, run.Header.Host.MachineID = host, host+"00000000"
+		runs = append(runs, run)
+	}
 	return runs
 }
 

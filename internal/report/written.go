@@ -49,8 +49,12 @@ func (r *Run) extensible() bool {
 // newNotes is never nil.
 func newNotes(all []bench.Remark) []bench.Remark { return append([]bench.Remark{}, all...) }
 
-// maxHeading bounds the label of a group in the heading of a column, in characters.
-const maxHeading = 16
+// headingsRoom bounds the labels of all groups in the headings of columns, in characters, and leastHeading
+// is how much of each there is room for in any case.
+const (
+	headingsRoom = 60
+	leastHeading = 16
+)
 
 // called is what users call a group: the value of a label, or the name of its only run; empty
 // where they have not called it anything.
@@ -75,11 +79,11 @@ func (g *Group) letter(letter string, first *Run) string {
 // headings are what the groups of a comparison are called in tables: a letter, and the label
 // that they have.
 func (d *Document) headings() (all []string) {
-	run := 0
+	run, most := 0, max(leastHeading, headingsRoom/len(d.Groups))
 	for i := range d.Groups {
 		name := groupLetter(i)
-		if called := []rune(d.Groups[i].called(&d.Runs[run])); len(called) > maxHeading {
-			name += " (" + string(called[:maxHeading-1]) + "…)"
+		if called := []rune(d.Groups[i].called(&d.Runs[run])); len(called) > most {
+			name += " (" + string(called[:most-1]) + "…)"
 		} else if len(called) > 0 {
 			name += " (" + string(called) + ")"
 		}

@@ -25,7 +25,7 @@ func main() {
 		os.Exit(2)
 	}
 	loaded, err := packages.Load(&packages.Config{
-		Mode: packages.LoadAllSyntax,
+		Mode: packages.LoadAllSyntax | packages.NeedModule,
 		Dir:  tree,
 		Env:  append(os.Environ(), "GOOS=linux", "GOARCH="+os.Args[1], "CGO_ENABLED=0", "GOFLAGS="),
 		ParseFile: func(files *token.FileSet, name string, source []byte) (*ast.File, error) {

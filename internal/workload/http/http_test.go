@@ -64,6 +64,9 @@ func params(t testing.TB, given map[string]string) map[string]string {
 	}
 	if given["tool"] == "" { // which does not know a warm-up
 		maps.Copy(all, map[string]string{"time": "200ms", "warmup": "20ms", "size": "1KB"})
+		if !testing.Short() { // beside the long form of all tests, a short time may see nothing
+			all["time"] = "1s"
+		}
 	}
 	maps.Copy(all, given)
 	return all

@@ -280,16 +280,18 @@ func (a *invocation) judge(ctx context.Context, s bench.Store, r *bench.Run, mar
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return gateError(j, j.Failed > 0)
+	return gateError(j)
 }
 
-// annotate writes what GitHub's Actions show: annotations to stdout, and the step's summary to the
-// file that they name.
+// annotate writes what GitHub's Actions show: annotations, and the step's summary to the file that they
+// name. Actions read commands on stderr too, where they do not spoil JSON.
 func (a *invocation) annotate(j *app.Judgement) error {
-	if !a.global.JSON {
-		if err := app.WriteAnnotations(a.stdout, j); err != nil {
-			return err
-		}
+	var to io.Writer = a.stdout
+	if a.global.JSON {
+		to = a.stderr
+	}
+	if err := app.WriteAnnotations(to, j); err != nil {
+		return err
 	}
 	name := a.env("GITHUB_STEP_SUMMARY")
 	if name == "" {
@@ -308,14 +310,15 @@ var (
 	errUndecided = errors.New("nothing can be said")
 )
 
-func gateError(j *app.Judgement, failed bool) error {
-	switch {
-	case j.Outcome == app.GateWorse:
+func gateError(j *app.Judgement) error {
+	switch j.Outcome {
+	case app.GateWorse:
 		return errWorse
-	case j.Outcome == app.GateUndecided:
+	case app.GateUndecided:
 		return errUndecided
-	case failed:
+	case app.GateTrialsFailed:
 		return app.ErrTrialsFailed
+	default:
+		return nil
 	}
-	return nil
 }

@@ -13,8 +13,9 @@ type Judgement = gate.Judgement
 
 // The outcomes of a gate that does not pass.
 const (
-	GateWorse     = gate.Worse
-	GateUndecided = gate.Undecided
+	GateWorse        = gate.Worse
+	GateUndecided    = gate.Undecided
+	GateTrialsFailed = gate.TrialsFailed
 )
 
 // Judge judges the report of one run; id is what commands call it. A strict gate passes only what is

@@ -45,12 +45,13 @@ for all comparisons, and by more than the margin. The margin is --smallest,
 All cells run interleaved, and the run stops when its results are precise
 enough, never on what they are. Gate says which difference it would have found.
 --plant delays each start in the cells that are compared, to prove that the gate
-can fail.
+can fail. That needs a primary metric with the start in its time, as lifecycle
+and start have: no delay of a start makes a CPU, a disk or a network slower.
 
 The exit code is 0 if the gate passes, 5 if something is worse, and 6 if nothing
 can be said: the control differs from the baseline, nothing was compared, there
 are too few blocks or, with --strict, something is not shown to be harmless. It
-is 3 if trials failed.`,
+is 3 if it would have passed, but trials failed.`,
 		Example: `  tare gate lifecycle -e runc -e runc,name=new,binary=./runc --smallest 10%
   tare gate image shop:1.4 shop:1.5 --budget 5m --junit gate.xml
   tare gate last --strict`,
@@ -66,7 +67,7 @@ is 3 if trials failed.`,
 	o.addFlags(f)
 	f.BoolVar(&g.strict, "strict", false, "pass only what is shown to be harmless")
 	f.StringVar(&g.plant, "plant", "",
-		"delay each start in the compared cells by this `time`, to prove that the gate fails")
+		"delay each start in the compared cells by this `time`, to prove that a gate of start times fails")
 	f.BoolVar(&g.github, "github", false, "also write annotations and the step summary of GitHub's Actions (default: if "+
 		"$GITHUB_ACTIONS is true)")
 	for _, x := range app.GateFiles() {
@@ -203,7 +204,7 @@ func (a *invocation) gateExperiment(ctx context.Context, args []string, o planOp
 	if err := p.Usable(ctx); err != nil {
 		return err
 	}
-	if err := prepareGate(&p.Plan, g.plant, len(o.overrides.Precision) > 0); err != nil {
+	if err := prepareGate(p, g.plant, len(o.overrides.Precision) > 0); err != nil {
 		return err
 	}
 	return a.withStore(ctx, func(s bench.Store) error {
@@ -227,7 +228,8 @@ func (a *invocation) gateExperiment(ctx context.Context, args []string, o planOp
 
 // prepareGate gives a plan the margin of a gate, the precision that goes with it, and what is
 // planted.
-func prepareGate(plan *bench.Plan, plant string, precision bool) error {
+func prepareGate(p *app.Planned, plant string, precision bool) error {
+	plan := &p.Plan
 	if plan.Smallest == 0 {
 		plan.Smallest, _ = unit.ParsePercent(gateMargin) // it is one
 	}
@@ -240,6 +242,12 @@ func prepareGate(plan *bench.Plan, plant string, precision bool) error {
 	delay, err := unit.ParseDuration(plant)
 	if err != nil || delay <= 0 || delay > time.Minute {
 		return &usageError{fmt.Errorf("invalid value %q for --plant", plant), "write a time up to 1m, such as 20ms"}
+	}
+	if !p.ShowsPlants() {
+		return &usageError{
+			errors.New("--plant delays starts, and no primary metric of this experiment has a start in its time"),
+			"plant it in 'tare gate lifecycle' or 'tare gate start' with the same engines",
+		}
 	}
 	for i, c := range plan.Cells {
 		if !c.Baseline && !c.Control {
@@ -272,16 +280,18 @@ func (a *invocation) judge(ctx context.Context, s bench.Store, r *bench.Run, mar
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return gateError(j, j.Failed > 0)
+	return gateError(j)
 }
 
-// annotate writes what GitHub's Actions show: annotations to stdout, and the step's summary to the
-// file that they name.
+// annotate writes what GitHub's Actions show: annotations, and the step's summary to the file that they
+// name. Actions read commands on stderr too, where they do not spoil JSON.
 func (a *invocation) annotate(j *app.Judgement) error {
-	if !a.global.JSON {
-		if err := app.WriteAnnotations(a.stdout, j); err != nil {
-			return err
-		}
+	var to io.Writer = a.stdout
+	if a.global.JSON {
+		to = a.stderr
+	}
+	if err := app.WriteAnnotations(to, j); err != nil {
+		return err
 	}
 	name := a.env("GITHUB_STEP_SUMMARY")
 	if name == "" {
@@ -300,14 +310,15 @@ var (
 	errUndecided = errors.New("nothing can be said")
 )
 
-func gateError(j *app.Judgement, failed bool) error {
-	switch {
-	case j.Outcome == app.GateWorse:
+func gateError(j *app.Judgement) error {
+	switch j.Outcome {
+	case app.GateWorse:
 		return errWorse
-	case j.Outcome == app.GateUndecided:
+	case app.GateUndecided:
 		return errUndecided
-	case failed:
+	case app.GateTrialsFailed:
 		return app.ErrTrialsFailed
+	default:
+		return nil
 	}
-	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/report"
 	reportcsv "github.com/tare-bench/tare/internal/report/csv"
+	"github.com/tare-bench/tare/internal/report/gate"
 	reportjson "github.com/tare-bench/tare/internal/report/json"
 )
 
@@ -68,7 +69,8 @@ func TestFieldsAreDocumented(t *testing.T) {
 		"A spectrum": d.Spectra[0], "A point of a spectrum": report.SpectrumPoint{}, "A curve": d.Curves[0],
 		"Timelines": report.Timelines{}, "A timeline of a cell": report.TimelineCell{},
 		"A difference of timelines": report.TimelineDifference{}, "A row of a timeline": report.TimelineRow{},
-		"A mean":  report.Mean{},
+		"A mean":      report.Mean{},
+		"A judgement": gate.Judgement{}, "A check": gate.Check{},
 		"A level": d.Levels[0], "A difference": d.Differences[0], "A warning": d.Warned[0],
 	} {
 		b, err := json.Marshal(v)

@@ -1,35 +1,74 @@
 package gate
 
 import (
-	"encoding/xml"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // What services accept at most: GitHub takes 65,536 characters in a comment and drops a step
-// summary above 1 MiB, and shows ten annotations of a kind for each step.
+// summary above 1 MiB, and shows ten annotations of a kind for each step. Nobody reads more than
+// the others allow.
 const (
 	maxMarkdown    = 60_000
 	maxAnnotations = 10
+	maxListed      = 1_000 // comparisons in JUnit, and in GitLab's metrics
+	maxText        = 200   // characters of one foreign text
 )
+
+// line is foreign text for one line, of a length that leaves room for others.
+func line(s string) string {
+	all := []rune(plain.Line(s))
+	if len(all) <= maxText {
+		return string(all)
+	}
+	return string(all[:maxText-1]) + "…"
+}
+
+// listed are the checks that a bounded form has, the worst first, and rest are the others.
+func (j *Judgement) listed() (listed, rest []*Check) {
+	all := j.ranked()
+	n := min(len(all), maxListed)
+	return all[:n], all[n:]
+}
+
+// leftOut says how many checks are not listed, and of which states; empty for none.
+func leftOut(checks []*Check) string {
+	if len(checks) == 0 {
+		return ""
+	}
+	counts := map[State]int{}
+	for _, c := range checks {
+		counts[c.State]++
+	}
+	var parts []string
+	for _, s := range states() {
+		if counts[s] > 0 {
+			parts = append(parts, unit.Format(float64(counts[s]), unit.Count)+" "+s.label())
+		}
+	}
+	return "left out: " + unit.FormatCount(len(checks), "comparison") + " (" + strings.Join(parts, ", ") + ")"
+}
 
 // WriteMarkdown writes the judgement for a comment or a step summary. Its first line is a comment
 // by which a workflow finds the comment of an earlier run again.
 func WriteMarkdown(w io.Writer, j *Judgement) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "<!-- tare gate %s -->\n", comment(j.Experiment))
-	fmt.Fprintf(&b, "**tare gate %s**: %s\n\n", markdown(j.Experiment), markdown(j.summary()))
+	fmt.Fprintf(&b, "<!-- tare gate %s -->\n", comment(line(j.Experiment)))
+	fmt.Fprintf(&b, "**tare gate %s**: %s\n\n", markdown(line(j.Experiment)), markdown(j.summary()))
 	b.WriteString("| | comparison | found | margin | power |\n| --- | --- | --- | --- | --- |\n")
-	end := fmt.Sprintf("\nRun %s on %s, %d blocks, seed %d.\n", markdown(j.Run), markdown(j.Host), j.Blocks, j.Seed)
-	for i := range j.Checks {
-		c := &j.Checks[i]
-		row := fmt.Sprintf("| %s | %s against %s | %s | %s | %s |\n", c.State.label(), markdown(c.name()),
-			markdown(c.Baseline), markdown(c.Finding), markdown(c.margin()), markdown(c.power()))
-		if b.Len()+len(row)+len(end)+100 > maxMarkdown {
-			fmt.Fprintf(&b, "\n%d more comparisons are not listed.\n", len(j.Checks)-i)
+	end := fmt.Sprintf("\nRun %s on %s, %d blocks, seed %d.\n", markdown(line(j.Run)), markdown(line(j.Host)), j.Blocks,
+		j.Seed)
+	all := j.ranked()
+	for i, c := range all {
+		row := fmt.Sprintf("| %s | %s | %s | %s | %s |\n", c.State.label(), markdown(c.pair()), markdown(line(c.Finding)),
+			markdown(c.margin()), markdown(c.power()))
+		left := "\n" + leftOut(all[i:]) + "\n"
+		if b.Len()+len(row)+len(left)+len(end) > maxMarkdown {
+			b.WriteString(left)
 			break
 		}
 		b.WriteString(row)
@@ -65,29 +104,34 @@ func comment(s string) string {
 	return strings.NewReplacer("--", "––", "<", "‹", ">", "›").Replace(plain.Line(s))
 }
 
-// WriteAnnotations writes commands of GitHub's Actions, which show a line for each comparison that
-// did not pass.
+// WriteAnnotations writes commands of GitHub's Actions, which show a line for whatever did not pass.
 func WriteAnnotations(w io.Writer, j *Judgement) error {
 	var b strings.Builder
+	command := func(kind, title, text string) {
+		fmt.Fprintf(&b, "::%s title=%s::%s\n", kind, property(title), data(text))
+	}
 	counts := map[string]int{}
-	for i := range j.Checks {
-		c := &j.Checks[i]
-		kind := ""
+	for _, o := range j.obstacles() {
+		command("warning", "tare gate", o)
+		counts["warning"]++
+	}
+	var rest []*Check
+	for _, c := range j.ranked() {
+		kind := map[Outcome]string{Worse: "error", Undecided: "warning"}[j.outcomeOf(c)]
 		switch {
-		case c.State == IsWorse:
-			kind = "error"
-		case c.State == Unreliable, j.Strict && c.State == Unproved:
-			kind = "warning"
-		}
-		if kind == "" {
-			continue
-		}
-		if counts[kind]++; counts[kind] <= maxAnnotations {
-			fmt.Fprintf(&b, "::%s title=%s::%s\n", kind, property("tare gate: "+c.State.label()),
-				data(c.name()+" against "+plain.Line(c.Baseline)+": "+c.Finding))
+		case kind == "":
+		case counts[kind] == maxAnnotations:
+			rest = append(rest, c)
+		default:
+			command(kind, "tare gate: "+c.State.label(), c.pair()+": "+line(c.Finding))
+			counts[kind]++
 		}
 	}
-	fmt.Fprintf(&b, "::notice title=%s::%s\n", property("tare gate"), data(j.summary()))
+	said := j.summary()
+	if len(rest) > 0 {
+		said += "; " + leftOut(rest)
+	}
+	command("notice", "tare gate", said)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -101,100 +145,45 @@ func property(s string) string {
 	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(data(s))
 }
 
-// The parts of a JUnit file.
-type (
-	junitSuites struct {
-		XMLName xml.Name     `xml:"testsuites"`
-		Suites  []junitSuite `xml:"testsuite"`
-	}
-	junitSuite struct {
-		Name       string          `xml:"name,attr"`
-		Tests      int             `xml:"tests,attr"`
-		Failures   int             `xml:"failures,attr"`
-		Errors     int             `xml:"errors,attr"`
-		Skipped    int             `xml:"skipped,attr"`
-		Properties []junitProperty `xml:"properties>property"`
-		Cases      []junitCase     `xml:"testcase"`
-	}
-	junitProperty struct {
-		Name  string `xml:"name,attr"`
-		Value string `xml:"value,attr"`
-	}
-	junitCase struct {
-		Name    string     `xml:"name,attr"`
-		Class   string     `xml:"classname,attr"`
-		Failure *junitText `xml:"failure,omitempty"`
-		Error   *junitText `xml:"error,omitempty"`
-		Skipped *junitText `xml:"skipped,omitempty"`
-		Output  string     `xml:"system-out,omitempty"`
-	}
-	junitText struct {
-		Message string `xml:"message,attr"`
-		Text    string `xml:",chardata"`
-	}
-)
-
-// WriteJUnit writes the judgement as test results: a failure is worse, an error unreliable, and what
-// is not shown to be harmless is skipped or, if the gate is strict, an error.
-func WriteJUnit(w io.Writer, j *Judgement) error {
-	suite := junitSuite{
-		Name: "tare " + plain.Line(j.Experiment), Tests: len(j.Checks), Failures: j.count(IsWorse),
-		Properties: []junitProperty{
-			{"run", plain.Line(j.Run)},
-			{"host", plain.Line(j.Host)},
-			{"seed", fmt.Sprint(j.Seed)},
-			{"blocks", fmt.Sprint(j.Blocks)},
-			{"outcome", string(j.Outcome)},
-		},
-	}
-	for i := range j.Checks {
-		c := &j.Checks[i]
-		one := junitCase{
-			Name: c.name(), Class: plain.Line(j.Experiment + "." + c.Metric),
-			Output: fmt.Sprintf("%s; margin %s; %s", c.Finding, c.margin(), c.power()),
-		}
-		text := &junitText{Message: c.State.label() + ": " + c.Finding, Text: "against " + plain.Line(c.Baseline)}
-		switch {
-		case c.State == IsWorse:
-			one.Failure = text
-		case c.State == Unreliable, c.State == Unproved && j.Strict:
-			one.Error = text
-			suite.Errors++
-		case c.State == Unproved:
-			one.Skipped = text
-			suite.Skipped++
-		}
-		suite.Cases = append(suite.Cases, one)
-	}
-	b, err := xml.MarshalIndent(junitSuites{Suites: []junitSuite{suite}}, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(w, xml.Header+string(b)+"\n")
-	return err
-}
-
-// WriteMetrics writes the judgement as OpenMetrics text, for GitLab's report of metrics. GitLab compares
-// texts, so a change is written only as far as the run knows it.
+// WriteMetrics writes the judgement as OpenMetrics text, for GitLab's report of metrics. GitLab shows what has
+// another text than on the target branch. An estimate has another one in each run, so there is only what the
+// gate says.
 func WriteMetrics(w io.Writer, j *Judgement) error {
 	var b strings.Builder
-	b.WriteString("# TYPE tare_gate_worse gauge\n" +
-		"# HELP tare_gate_worse 1 where a difference is worse beyond its margin.\n")
-	for i := range j.Checks {
-		c := &j.Checks[i]
-		worse := 0
-		if c.State == IsWorse {
-			worse = 1
-		}
-		fmt.Fprintf(&b, "tare_gate_worse{experiment=%s,metric=%s,cell=%s,condition=%s} %d\n", label(j.Experiment),
-			label(c.Metric), label(c.Cell), label(c.Condition), worse)
+	const values = "0 passes, 1 is worse beyond its margin, 2 nothing can be said"
+	of := "{experiment=" + label(j.Experiment)
+	fmt.Fprintf(&b, "# TYPE tare_gate_outcome gauge\n# HELP tare_gate_outcome Of the gate: %s, 3 trials failed.\n", values)
+	fmt.Fprintf(&b, "tare_gate_outcome%s} %d\n", of, j.Outcome.number())
+	fmt.Fprintf(&b, "# TYPE tare_gate gauge\n# HELP tare_gate Of one comparison: %s.\n", values)
+	listed, rest := j.listed()
+	for _, c := range listed {
+		fmt.Fprintf(&b, "tare_gate%s,metric=%s,cell=%s,condition=%s} %d\n", of, label(c.Metric), label(c.Cell),
+			label(c.Condition), j.outcomeOf(c).number())
+	}
+	if len(rest) > 0 {
+		b.WriteString("# TYPE tare_gate_left_out gauge\n# HELP tare_gate_left_out Comparisons that are not listed.\n")
+		fmt.Fprintf(&b, "tare_gate_left_out%s} %d\n", of, len(rest))
 	}
 	b.WriteString("# EOF\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
+// number is an outcome for a metric.
+func (o Outcome) number() int {
+	switch o {
+	case Worse:
+		return 1
+	case Undecided:
+		return 2
+	case TrialsFailed:
+		return 3
+	default:
+		return 0
+	}
+}
+
 // label quotes the value of a label.
 func label(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(plain.Line(s)) + `"`
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(line(s)) + `"`
 }

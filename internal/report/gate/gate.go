@@ -14,7 +14,6 @@ import (
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/report"
-	"github.com/tare-bench/tare/internal/text/plain"
 )
 
 // Version is the version of the JSON form. It grows when a field changes its meaning or goes
@@ -24,11 +23,13 @@ const Version = 1
 // An Outcome is what a gate says of a run.
 type Outcome string
 
-// The outcomes, from the worst.
+// The outcomes, from the worst. What is worse is worse whatever else can be said: the control of one metric is no
+// excuse for another.
 const (
-	Worse     Outcome = "worse"     // confirmed, and beyond the margin
-	Undecided Outcome = "undecided" // nothing can be said, or not shown harmless although the gate is strict
-	Passed    Outcome = "passed"    // nothing is confirmed to be worse beyond the margin
+	Worse        Outcome = "worse"         // confirmed, and beyond the margin
+	Undecided    Outcome = "undecided"     // nothing can be said, or not shown harmless although the gate is strict
+	TrialsFailed Outcome = "trials-failed" // it would have passed, but trials or parts of them failed
+	Passed       Outcome = "passed"        // nothing is confirmed to be worse beyond the margin
 )
 
 // A State is what a gate says of one comparison.
@@ -42,6 +43,9 @@ const (
 	Unreliable State = "unreliable" // the control differs, nothing was compared, or no difference could be confirmed
 )
 
+// states lists them, from the one that a reader must see first.
+func states() []State { return []State{IsWorse, Unreliable, Unproved, Harmless} }
+
 // A Judgement is what a gate says of a run.
 type Judgement struct {
 	Gate       int     `json:"gate"` // Version
@@ -52,8 +56,8 @@ type Judgement struct {
 	Host       string  `json:"host"`
 	Seed       uint64  `json:"seed,string"`
 	Blocks     int     `json:"blocks"`
-	Failed     int     `json:"failed_trials"`
-	Checks     []Check `json:"checks"` // of each primary metric with a better direction, condition and cell
+	Failed     int     `json:"failed_trials"` // with warm-up trials, and parts of trials
+	Checks     []Check `json:"checks"`        // of each primary metric with a better direction, condition and cell
 
 	id      string // what commands call the run
 	running bool   // it is under way, so it claims nothing
@@ -68,8 +72,9 @@ type Check struct {
 	Baseline  string `json:"baseline"`
 	Condition string `json:"condition"` // empty where there is none
 	State     State  `json:"state"`
-	// Margin is what may be worse: a ratio, 0.05 = 5 %, or in the unit for differences.
-	Margin  float64        `json:"margin"`
+	// Margin is what may be worse: a ratio, 0.05 = 5 %, or in the unit for differences. It is null where nothing
+	// could be judged by it.
+	Margin  *float64       `json:"margin"`
 	Effect  *report.Effect `json:"effect"`  // null where nothing was compared
 	Finding string         `json:"finding"` // in words
 
@@ -82,8 +87,12 @@ func Judge(d *report.Document, strict bool, id string) *Judgement {
 	j := &Judgement{
 		Gate: Version, Outcome: Passed, Strict: strict, Run: run.ID, Experiment: run.Experiment, Host: run.Host.Hostname,
 		Seed: run.Seed, Blocks: run.Blocks, Checks: []Check{}, id: id,
-		Failed:  run.Trials.Failed + run.Trials.TimedOut + run.Trials.Skipped,
 		running: run.Stopped == report.StillRunning,
+	}
+	for _, f := range d.Failed {
+		if f.Outcome.Failure() {
+			j.Failed += f.Count
+		}
 	}
 	for i := range d.Metrics {
 		m := &d.Metrics[i]
@@ -116,7 +125,7 @@ func (j *Judgement) check(m *report.Metric, c *report.Condition) {
 			check.Finding = r.Finding.Text
 		}
 		if e := r.Effect; e != nil && e.Estimate != nil && !c.Unreliable {
-			check.Margin = e.Smallest
+			check.Margin = &e.Smallest
 			var judged float64
 			check.State, judged = stateOf(m, e)
 			if e.Scale != bench.Difference {
@@ -164,15 +173,42 @@ func worsening(m *report.Metric, e *report.Effect, v *float64) float64 {
 	return d
 }
 
+// outcomeOf is what one check means for the gate.
+func (j *Judgement) outcomeOf(c *Check) Outcome {
+	switch {
+	case c.State == IsWorse:
+		return Worse
+	case c.State == Unreliable, c.State == Unproved && j.Strict:
+		return Undecided
+	default:
+		return Passed
+	}
+}
+
 // decide says what the checks mean together.
 func (j *Judgement) decide() {
-	has := func(s State) bool { return slices.ContainsFunc(j.Checks, func(c Check) bool { return c.State == s }) }
-	switch {
-	case has(IsWorse):
-		j.Outcome = Worse
-	case j.running, len(j.Checks) == 0, has(Unreliable), j.Strict && has(Unproved):
-		j.Outcome = Undecided
+	has := func(o Outcome) bool {
+		return slices.ContainsFunc(j.Checks, func(c Check) bool { return j.outcomeOf(&c) == o })
 	}
+	switch {
+	case has(Worse):
+		j.Outcome = Worse
+	case j.running, len(j.Checks) == 0, has(Undecided):
+		j.Outcome = Undecided
+	case j.Failed > 0:
+		j.Outcome = TrialsFailed
+	}
+}
+
+// ranked lists the checks in the order in which a reader must see them, for what has no room for all.
+func (j *Judgement) ranked() []*Check {
+	var all []*Check
+	for i := range j.Checks {
+		all = append(all, &j.Checks[i])
+	}
+	rank := func(c *Check) int { return slices.Index(states(), c.State) }
+	slices.SortStableFunc(all, func(a, b *Check) int { return rank(a) - rank(b) })
+	return all
 }
 
 // count is how many checks have a state.
@@ -187,9 +223,12 @@ func (j *Judgement) count(s State) (n int) {
 
 // name is what was compared, in words.
 func (c *Check) name() string {
-	s := plain.Line(c.Title) + ", " + plain.Line(c.Cell)
+	s := line(c.Title) + ", " + line(c.Cell)
 	if c.Condition != "" {
-		s += ", " + plain.Line(c.Condition)
+		s += ", " + line(c.Condition)
 	}
 	return s
 }
+
+// pair is name with the baseline.
+func (c *Check) pair() string { return c.name() + " against " + line(c.Baseline) }

@@ -2,10 +2,14 @@ package gate
 
 import (
 	"bytes"
+	"encoding/json"
 	"encoding/xml"
+	"fmt"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -88,6 +92,151 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestWorseAndUnreliable checks that what is worse stays worse beside a metric of which nothing can be said, and that
+// each form shows both.
+func TestWorseAndUnreliable(t *testing.T) {
+	scaleControlOfTotal := func(run *bench.Run) {
+		for i := range run.Samples {
+			if s := &run.Samples[i]; run.Header.Plan.Cells[s.Trial.Cell].Control {
+				s.Values[1] *= 1.5
+			}
+		}
+	}
+	j := judged(t, 1.2, 0.01, false, scaleControlOfTotal)
+	if j.Outcome != Worse || j.Checks[0].State != IsWorse || j.Checks[1].State != Unreliable {
+		t.Fatalf("%q, %q and %q, want %q, %q and %q",
+			j.Outcome, j.Checks[0].State, j.Checks[1].State, Worse, IsWorse, Unreliable)
+	}
+	wrote := inEachForm(t, j)
+	for form, wants := range map[string][]string{
+		"junit":    {`tests="2" failures="1" errors="1"`},
+		"github":   {"::error ", "::warning ", "::notice title=tare gate::failed: 1 of 2 comparisons worse"},
+		"gitlab":   {`tare_gate_outcome{experiment="lifecycle"} 1`, `metric="total",cell="new",condition=""} 2`},
+		"markdown": {"| unreliable | whole life, new against base | unknown (control differs) |  |  |"},
+	} {
+		for _, want := range wants {
+			if !strings.Contains(wrote[form], want) {
+				t.Errorf("%s lacks %q:\n%s", form, want, wrote[form])
+			}
+		}
+	}
+	for form, said := range wrote {
+		if strings.Contains(said, "margin 0 %") || strings.Contains(said, "could not have") {
+			t.Errorf("%s has a margin or a power of what could not be judged:\n%s", form, said)
+		}
+	}
+}
+
+// inEachForm writes a judgement in all forms.
+func inEachForm(t testing.TB, j *Judgement) map[string]string {
+	t.Helper()
+	wrote := map[string]string{}
+	for form, write := range map[string]func(io.Writer, *Judgement) error{
+		"text":     func(w io.Writer, j *Judgement) error { return Write(w, j, 80) },
+		"json":     func(w io.Writer, j *Judgement) error { return plain.WriteJSON(w, j, "  ") },
+		"markdown": WriteMarkdown, "junit": WriteJUnit, "github": WriteAnnotations, "gitlab": WriteMetrics,
+	} {
+		var b strings.Builder
+		if err := write(&b, j); err != nil {
+			t.Fatalf("%s: %v", form, err)
+		}
+		wrote[form] = b.String()
+	}
+	return wrote
+}
+
+// TestTrialsFailed checks that no form is green if trials failed, though nothing is worse.
+func TestTrialsFailed(t *testing.T) {
+	failOne := func(run *bench.Run) {
+		s := &run.Samples[len(run.Samples)-1]
+		s.Outcome, s.Values, s.Reason = bench.Failed, nil, "no"
+	}
+	j := judged(t, 1, 0.01, false, failOne)
+	if j.Outcome != TrialsFailed {
+		t.Fatalf("the outcome is %q, want %q", j.Outcome, TrialsFailed)
+	}
+	wrote := inEachForm(t, j)
+	for form, want := range map[string]string{
+		"text": "trials failed: ", "markdown": "**: trials failed: ", "gitlab": `tare_gate_outcome{experiment="lifecycle"} 3`,
+		"junit": `<error message="1 failure in trials">`, "github": "::warning title=tare gate::1 failure in trials",
+		"json": `"outcome": "trials-failed"`,
+	} {
+		if !strings.Contains(wrote[form], want) || strings.Contains(wrote[form], "passed") {
+			t.Errorf("%s lacks %q, or says that it passed:\n%s", form, want, wrote[form])
+		}
+	}
+}
+
+// many is a judgement of 2,000 comparisons. What matters is at the end.
+func many() *Judgement {
+	j := &Judgement{Experiment: "cpu", Run: "0001", Host: "node7"}
+	for i := range 2000 {
+		c := Check{
+			Metric: "m", Title: "metric", Cell: fmt.Sprint("cell ", i), Baseline: "base", State: Harmless,
+			Finding: "at most 3 % slower, and at most 2 % faster",
+		}
+		switch {
+		case i >= 1985:
+			c.State = IsWorse
+		case i >= 1970:
+			c.State = Unreliable
+		}
+		j.Checks = append(j.Checks, c)
+	}
+	j.decide()
+	return j
+}
+
+// TestBounded checks that no form grows beyond what services accept, that what is worse is never what is left out
+// for something else, and that each form says how much is.
+func TestBounded(t *testing.T) {
+	wrote := inEachForm(t, many())
+	if n := len(wrote["markdown"]); n > maxMarkdown || n < maxMarkdown/2 {
+		t.Errorf("%d bytes of Markdown, want at most %d", n, maxMarkdown)
+	}
+	for form, wants := range map[string]map[string]int{
+		"markdown": {"| WORSE |": 15, "| unreliable |": 15, "\n\nleft out: 1,": 1, " harmless)\n": 1, "\nRun 0001 on node7": 1},
+		"github": {
+			"::error ": maxAnnotations, "::warning ": maxAnnotations,
+			"left out: 10 comparisons (5 WORSE, 5 unreliable)\n": 1,
+		},
+		"junit": {
+			"<testcase ": maxListed + 1, "<failure ": 15, "<error ": 15, "<skipped ": 1,
+			`message="left out: 1,000 comparisons (1,000 harmless)"`: 1,
+		},
+		"gitlab": {"\ntare_gate{": maxListed, "} 1\n": 16, "} 2\n": 15, `tare_gate_left_out{experiment="cpu"} 1000`: 1},
+	} {
+		for want, n := range wants {
+			if got := strings.Count(wrote[form], want); got != n {
+				t.Errorf("%s has %q %d times, want %d", form, want, got, n)
+			}
+		}
+	}
+	if first := strings.Index(wrote["markdown"], "| WORSE |"); first > strings.Index(wrote["markdown"], "| unreliable |") {
+		t.Error("Markdown has what is unreliable before what is worse")
+	}
+}
+
+// TestLongTexts checks that one long name does not take the room of the rest.
+func TestLongTexts(t *testing.T) {
+	long := strings.Repeat("&", 100_000)
+	for form, said := range inEachForm(t, &Judgement{
+		Outcome: Worse, Run: long, Experiment: long, Host: long, id: long, Checks: []Check{
+			{
+				Metric: long, Title: long, Unit: long, Cell: long, Baseline: long, Condition: long, State: IsWorse, Finding: long,
+				Margin: new(0.05), Effect: &report.Effect{Scale: bench.Difference, Detectable: new(0.1)},
+			},
+		},
+	}) {
+		if form != "json" && len(said) > 20_000 {
+			t.Errorf("%s has %d bytes", form, len(said))
+		}
+		if form == "markdown" && !strings.Contains(said, "| WORSE |") {
+			t.Errorf("%s lacks the row", form)
+		}
+	}
+}
+
 // TestNothingToJudge checks that a run without comparisons never passes.
 func TestNothingToJudge(t *testing.T) {
 	run := analysistest.Run(analysistest.Shape{Seed: 1, Blocks: 10, NoControl: true, Cells: []analysistest.Cell{{Name: "base"}}})
@@ -95,8 +244,12 @@ func TestNothingToJudge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if j := Judge(report.New(r, nil), false, "0001"); j.Outcome != Undecided {
+	j := Judge(report.New(r, nil), false, "0001")
+	if j.Outcome != Undecided {
 		t.Errorf("the outcome is %q, want %q", j.Outcome, Undecided)
+	}
+	if junit := inEachForm(t, j)["junit"]; !strings.Contains(junit, `tests="1" failures="0" errors="1"`) {
+		t.Errorf("the suite is green: %s", junit)
 	}
 }
 
@@ -133,13 +286,17 @@ func TestPower(t *testing.T) {
 	for found, want := range map[float64]string{
 		1.0583: "5.8 %", 1.123: "12 %", 1.996: "100 %", 2.34: "×2.3", 123: "×120", 1.00042: "0.042 %",
 	} {
-		c := Check{Effect: &report.Effect{Scale: bench.Ratio, Detectable: &found}}
+		c := Check{Margin: new(0.05), Effect: &report.Effect{Scale: bench.Ratio, Detectable: &found}}
 		if got := c.power(); got != "would have found "+want+" four times in five" {
 			t.Errorf("%v: %q, want %s", found, got, want)
 		}
 	}
-	if got := (&Check{}).power(); got != "could not have confirmed any difference" {
+	c := Check{Margin: new(0.05), Effect: &report.Effect{}}
+	if got := c.power(); got != "could not have confirmed any difference" {
 		t.Errorf("without power: %q", got)
+	}
+	if got := (&Check{}).power(); got != "" {
+		t.Errorf("without anything to judge: %q", got)
 	}
 }
 
@@ -218,7 +375,7 @@ func TestForges(t *testing.T) {
 			"::error title=tare gate%3A WORSE::time to first instruction, new against base: ", "::notice title=tare gate::failed: 2 of 2",
 		}},
 		"gitlab": {func(b *bytes.Buffer) error { return WriteMetrics(b, j) }, []string{
-			`tare_gate_worse{experiment="lifecycle",metric="total",cell="new",condition=""} 1`, "# EOF\n",
+			`tare_gate{experiment="lifecycle",metric="total",cell="new",condition=""} 1`, "# EOF\n",
 		}},
 	} {
 		var b bytes.Buffer
@@ -233,15 +390,27 @@ func TestForges(t *testing.T) {
 	}
 }
 
-// FuzzForges writes judgements of foreign names.
+// FuzzForges writes judgements of foreign texts, in each form.
 func FuzzForges(f *testing.F) {
 	for _, s := range []string{"base", "a\n::error::x", "--><script>", "`x` | y", "%0A", `"} 1`, "\u202e", "]]>"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		j := &Judgement{Outcome: Worse, Run: s, Experiment: s, Host: s, id: s, Checks: []Check{
-			{Metric: s, Title: s, Unit: s, Cell: s, Baseline: s, Condition: s, State: IsWorse, Finding: "12 % slower"},
+			{
+				Metric: s, Title: s, Unit: s, Cell: s, Baseline: s, Condition: s, State: IsWorse, Finding: s,
+				Margin: new(0.05), Effect: &report.Effect{Scale: bench.Difference, Detectable: new(0.1)},
+			},
 		}}
+		wrote := inEachForm(t, j)
+		if hidden := strings.IndexFunc(strings.ReplaceAll(wrote["text"], "\n", ""), plain.IsHidden); hidden >= 0 {
+			t.Errorf("hidden characters in %q", wrote["text"])
+		}
+		var read Judgement
+		if err := json.Unmarshal([]byte(wrote["json"]), &read); err != nil || len(read.Checks) != 1 ||
+			utf8.ValidString(s) && read.Checks[0].Finding != s {
+			t.Errorf("%v in %q", err, wrote["json"])
+		}
 		var b bytes.Buffer
 		if err := WriteJUnit(&b, j); err != nil {
 			t.Fatal(err)
@@ -263,8 +432,8 @@ func FuzzForges(f *testing.F) {
 		if n := lines(func(b *bytes.Buffer) error { return WriteAnnotations(b, j) }); n != 2 {
 			t.Errorf("%d annotations, want 2: %q", n, b.String())
 		}
-		if n := lines(func(b *bytes.Buffer) error { return WriteMetrics(b, j) }); n != 4 {
-			t.Errorf("%d lines of metrics, want 4: %q", n, b.String())
+		if n := lines(func(b *bytes.Buffer) error { return WriteMetrics(b, j) }); n != 7 {
+			t.Errorf("%d lines of metrics, want 7: %q", n, b.String())
 		}
 		readMetrics(t, b.Bytes(), s)
 		if n := lines(func(b *bytes.Buffer) error { return WriteMarkdown(b, j) }); n != 8 {
@@ -276,7 +445,7 @@ func FuzzForges(f *testing.F) {
 	})
 }
 
-// readMetrics reads one metric with the parser of Prometheus' textfile collector: each of its labels is a name.
+// readMetrics reads two metrics with the parser of Prometheus' textfile collector: each of their labels is a name.
 func readMetrics(t *testing.T, text []byte, name string) {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
@@ -284,13 +453,18 @@ func readMetrics(t *testing.T, text []byte, name string) {
 	if err != nil {
 		t.Fatalf("%v in %q", err, text)
 	}
-	all := families["tare_gate_worse"].GetMetric()
-	if len(families) != 1 || len(all) != 1 || all[0].GetGauge().GetValue() != 1 {
-		t.Fatalf("%v is read, want one that is 1", families)
+	if len(families) != 2 {
+		t.Fatalf("%v is read, want two metrics", families)
 	}
-	for _, l := range all[0].GetLabel() {
-		if l.GetValue() != plain.Line(name) {
-			t.Errorf("label %s is %q, want %q", l.GetName(), l.GetValue(), plain.Line(name))
+	for _, family := range []string{"tare_gate_outcome", "tare_gate"} {
+		all := families[family].GetMetric()
+		if len(all) != 1 || all[0].GetGauge().GetValue() != 1 {
+			t.Fatalf("%s is %v, want one that is 1", family, all)
+		}
+		for _, l := range all[0].GetLabel() {
+			if l.GetValue() != line(name) {
+				t.Errorf("label %s is %q, want %q", l.GetName(), l.GetValue(), line(name))
+			}
 		}
 	}
 }

@@ -64,7 +64,7 @@ type listed struct {
 	Labels     []bench.Label  `json:"labels"`
 	Notes      []bench.Remark `json:"notes"`
 	// Imported says that it began elsewhere, so that it cannot be resumed here.
-	Imported bool `json:"imported,omitempty"`
+	Imported bool     `json:"imported,omitempty"`
 	names    []string // of the cells, without their conditions
 }
 

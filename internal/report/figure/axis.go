@@ -35,6 +35,16 @@ func (a *axis) at(v float64) float64 {
 	return a.lo + share*(a.hi-a.lo)
 }
 
+// known are the numbers that there are.
+func known(all ...*float64) (numbers []float64) {
+	for _, v := range all {
+		if v != nil {
+			numbers = append(numbers, *v)
+		}
+	}
+	return numbers
+}
+
 // extent is the smallest and the largest number; ok is false without any.
 func extent(values []float64) (low, high float64, ok bool) {
 	low, high = math.Inf(1), math.Inf(-1)

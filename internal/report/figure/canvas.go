@@ -165,6 +165,21 @@ func tenths(n int, separate bool) string {
 	return s
 }
 
+// value draws a value of the n-th cell with its interval, where there is one, and says where it is.
+func (c *canvas) value(x float64, y *axis, v float64, low, high *float64, n int) point {
+	at := point{x, y.at(v)}
+	if low != nil && high != nil {
+		c.line(x, y.at(*low), x, y.at(*high), lineInk(n), 1.5)
+	}
+	c.dot(at.x, at.y, 2.5, lineInk(n))
+	return at
+}
+
+// beside is how far the n-th of some cells stands from its place, so that their intervals can be told apart.
+func beside(n, cells int) float64 {
+	return (float64(n) - float64(cells-1)/2) * math.Min(3, 16/float64(cells))
+}
+
 // cross marks what failed.
 func (c *canvas) cross(x, y float64, i ink) {
 	const r = 2.5

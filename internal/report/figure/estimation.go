@@ -24,14 +24,14 @@ const (
 func estimation(m *report.Metric) (all []Figure) {
 	for i := range m.Conditions {
 		c := &m.Conditions[i]
-		rows := shownRows(c)
+		rows, cells := shownRows(c)
 		if len(rows) == 0 {
 			continue
 		}
 		f := Figure{
 			Name: named(m.Name, c.Condition), Kind: Estimation, Metric: m.Name,
 			Title: under(m.Title, c.Condition), Finding: finding(m, c),
-			Thinned: leftOut(c, rows) || slices.ContainsFunc(rows, tooMany),
+			Thinned: leftOut(len(rows), cells, differMost, slices.ContainsFunc(rows, tooMany)),
 		}
 		f.Panels = append(f.Panels, valuesPanel(m, c, rows))
 		if p, ok := changesPanel(m, c, rows); ok {
@@ -40,53 +40,6 @@ func estimation(m *report.Metric) (all []Figure) {
 		all = append(all, f)
 	}
 	return all
-}
-
-// tooMany reports whether a cell has more values than are drawn.
-func tooMany(r *report.Row) bool { return len(r.Values) > maxPoints }
-
-// shownRows are the rows with values: the baseline, and the cells that differ most.
-func shownRows(c *report.Condition) (rows []*report.Row) {
-	for i := range c.Rows {
-		if c.Rows[i].N > 0 {
-			rows = append(rows, &c.Rows[i])
-		}
-	}
-	if len(rows) <= MaxCells {
-		return rows
-	}
-	size := func(r *report.Row) float64 {
-		if r.Effect == nil || r.Effect.Estimate == nil {
-			return math.Inf(1) // the baseline is always there
-		}
-		if r.Effect.Scale == bench.Difference {
-			return math.Abs(*r.Effect.Estimate)
-		}
-		return math.Abs(math.Log(*r.Effect.Estimate))
-	}
-	slices.SortStableFunc(rows, func(a, b *report.Row) int { return compare(size(b), size(a)) })
-	return rows[:MaxCells]
-}
-
-// leftOut reports whether rows with values are not among those that are shown.
-func leftOut(c *report.Condition, shown []*report.Row) bool {
-	n := 0
-	for _, r := range c.Rows {
-		if r.N > 0 {
-			n++
-		}
-	}
-	return len(shown) < n
-}
-
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // label names a row.
@@ -257,12 +210,7 @@ func nothing(e *report.Effect) float64 {
 func effectsAxis(effects []*report.Effect, u string) axis {
 	values := []float64{nothing(effects[0])}
 	for _, e := range effects {
-		values = append(values, e.Changes...)
-		for _, v := range []*float64{e.Estimate, e.Low, e.High} {
-			if v != nil {
-				values = append(values, *v)
-			}
-		}
+		values = append(append(values, e.Changes...), known(e.Estimate, e.Low, e.High)...)
 	}
 	if effects[0].Scale == bench.Difference {
 		return valueAxis(values, u, margin, width-margin, 4)

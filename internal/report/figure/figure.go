@@ -8,6 +8,7 @@ package figure
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/report"
@@ -21,8 +22,9 @@ type Figure struct {
 	Metric  string // the primary metric that it is of; empty for single operations
 	Title   string
 	Finding string // in a sentence
+	Reading string // what its lines and marks are; empty where the finding says it
 	Panels  []Panel
-	Thinned bool          // not every value is drawn
+	Thinned string        // what alone is drawn, and where the rest is; empty where all is drawn
 	Numbers *report.Table // what it shows; nil where the metric's own table has it
 }
 
@@ -73,6 +75,12 @@ func (p *Panel) svg(id, place, style string) string {
 		style, p.body)
 }
 
+// Caption is everything that is said below a figure.
+func (f *Figure) Caption() string {
+	said := slices.DeleteFunc([]string{f.Finding, f.Reading, f.Thinned}, func(s string) bool { return s == "" })
+	return strings.Join(said, " ")
+}
+
 // SVG is the whole figure as a file: its panels side by side, two in a row.
 func (f *Figure) SVG() string {
 	columns := min(2, len(f.Panels))
@@ -86,7 +94,7 @@ func (f *Figure) SVG() string {
 		}
 		y += height
 	}
-	whole := Panel{Title: f.Title, Finding: f.Finding, Width: float64(max(columns, 1) * width), Height: y}
+	whole := Panel{Title: f.Title, Finding: f.Caption(), Width: float64(max(columns, 1) * width), Height: y}
 	var c canvas
 	c.rect(0, 0, whole.Width, whole.Height, paper)
 	c.text(margin, 17, left, words, 14, f.Title)
@@ -144,7 +152,7 @@ func All(d *report.Document) (all []Figure) {
 		}
 		all = append(all, estimation(m)...)
 		if d.Kind == report.OneRun {
-			all = append(all, drift(m)...)
+			all = append(all, drift(d, m)...)
 			all = append(all, levels(m)...)
 		}
 	}

@@ -24,12 +24,16 @@ func levels(m *report.Metric) []Figure {
 	}
 	f := Figure{
 		Name: named(m.Name, "by", key), Kind: Levels, Metric: m.Name, Title: under(m.Title, "") + " by " + plain.Line(key),
-		Finding: under(m.Title, "") + " by " + plain.Line(key) + ": medians, with their 95 % intervals.",
+		Finding: levelsFinding(under(m.Title, "")+" by "+plain.Line(key), m.Conditions),
+		Reading: "Points are medians, with their 95 % intervals.",
 	}
 	for _, others := range otherLevels(m, key) {
-		if p, ok := levelsPanel(m, key, others); ok {
-			f.Panels = append(f.Panels, p)
+		p, cells := levelsPanel(m, key, others)
+		if cells == 0 {
+			continue
 		}
+		f.Panels = append(f.Panels, p)
+		f.Thinned = cmp.Or(f.Thinned, leftOut(min(cells, len(lineColors)), cells, differMost, false))
 	}
 	if len(f.Panels) == 0 {
 		return nil
@@ -109,50 +113,68 @@ type levelPoint struct {
 	row  *report.Row
 }
 
-// levelSeries collects, by cell, the points of one combination.
-func levelSeries(m *report.Metric, key, others string) (series map[string][]levelPoint, cells names) {
-	series = map[string][]levelPoint{}
-	for i := range m.Conditions {
-		c := &m.Conditions[i]
-		k := slices.IndexFunc(c.Levels, func(l bench.Label) bool { return l.Key == key })
-		if k < 0 || without(c.Levels, key) != others {
-			continue
+// conditionsOf are the conditions with one combination of other levels, in order.
+func conditionsOf(m *report.Metric, key, others string) (all []report.Condition) {
+	for _, c := range m.Conditions {
+		if levelOf(&c, key) >= 0 && without(c.Levels, key) == others {
+			all = append(all, c)
 		}
-		v, _ := levelNumber(c.Levels[k].Value)
-		for j := range c.Rows {
-			r := &c.Rows[j]
+	}
+	return all
+}
+
+// levelOf is the index of a condition's level; -1 where it has none.
+func levelOf(c *report.Condition, key string) int {
+	return slices.IndexFunc(c.Levels, func(l bench.Label) bool { return l.Key == key })
+}
+
+// levelSeries collects the points of each cell.
+func levelSeries(all []report.Condition, key string) (series map[string][]levelPoint, cells names) {
+	series = map[string][]levelPoint{}
+	for i := range all {
+		text := all[i].Levels[levelOf(&all[i], key)].Value
+		v, _ := levelNumber(text)
+		for j := range all[i].Rows {
+			r := &all[i].Rows[j]
 			if r.Median == nil {
 				continue
 			}
 			if series[r.Cell] == nil {
 				cells = append(cells, r.Cell)
 			}
-			series[r.Cell] = append(series[r.Cell], levelPoint{v, c.Levels[k].Value, r})
+			series[r.Cell] = append(series[r.Cell], levelPoint{v, text, r})
 		}
 	}
 	return series, cells
+}
+
+// farthest is how far a cell is from the baseline at most.
+func farthest(points []levelPoint) (size float64) {
+	for _, p := range points {
+		size = max(size, distance(p.row))
+	}
+	return size
 }
 
 // valuesOf are the medians of a metric and the ends of their intervals: all panels have one axis.
 func valuesOf(m *report.Metric) (ys []float64) {
 	for _, c := range m.Conditions {
 		for _, r := range c.Rows {
-			for _, v := range []*float64{r.Median, r.Low, r.High} {
-				if v != nil {
-					ys = append(ys, *v)
-				}
-			}
+			ys = append(ys, known(r.Median, r.Low, r.High)...)
 		}
 	}
 	return ys
 }
 
-// levelsPanel draws one combination.
-func levelsPanel(m *report.Metric, key, others string) (Panel, bool) {
-	series, cells := levelSeries(m, key, others)
-	if len(cells) == 0 || len(cells) > len(lineColors) {
-		return Panel{}, false
+// levelsPanel draws one combination, and says how many cells it has.
+func levelsPanel(m *report.Metric, key, others string) (Panel, int) {
+	all := conditionsOf(m, key, others)
+	series, cells := levelSeries(all, key)
+	if len(cells) == 0 {
+		return Panel{}, 0
 	}
+	count := len(cells)
+	cells = chosen(cells, len(lineColors), func(name string) float64 { return farthest(series[name]) })
 	x, y := levelAxis(series, cells.right()-8), valueAxis(valuesOf(m), unitOf(m), levelsHeight-40, 26, 4)
 	var b canvas
 	title := cmp.Or(plain.Line(others), plain.Line(m.Title))
@@ -169,9 +191,10 @@ func levelsPanel(m *report.Metric, key, others string) (Panel, bool) {
 	}
 	cells.write(&b, ends, levelsHeight-8)
 	return Panel{
-		Title: under(m.Title, others) + " by " + plain.Line(key), Finding: "One line for each cell.",
-		Width: width, Height: levelsHeight + cells.height(), body: b.String(),
-	}, true
+		Title:   under(m.Title, others) + " by " + plain.Line(key),
+		Finding: levelsFinding(under(m.Title, others)+" by "+plain.Line(key), all),
+		Width:   width, Height: levelsHeight + cells.height(), body: b.String(),
+	}, count
 }
 
 // levelAxis is logarithmic where levels double.
@@ -205,12 +228,7 @@ func (c *canvas) levelLine(x, y *axis, n int, points []levelPoint) point {
 	slices.SortFunc(points, func(p, q levelPoint) int { return compare(p.at, q.at) })
 	var line []point
 	for _, p := range points {
-		at := point{x.at(p.at), y.at(*p.row.Median)}
-		line = append(line, at)
-		if p.row.Low != nil && p.row.High != nil {
-			c.line(at.x, y.at(*p.row.Low), at.x, y.at(*p.row.High), lineInk(n), 1.5)
-		}
-		c.dot(at.x, at.y, 3, lineInk(n))
+		line = append(line, c.value(x.at(p.at), y, *p.row.Median, p.row.Low, p.row.High, n))
 	}
 	c.polyline(line, lineInk(n), 1.8, dashes(n))
 	return last(line)

@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -14,26 +15,35 @@ func spectrumTable(s *report.Spectrum) *report.Table {
 	t := &report.Table{
 		Title: under(s.Title, s.Condition) + ", percentiles", HasHeadings: true,
 		Columns:  []report.Column{{Name: "percentile"}},
-		Subtitle: "medians over the trials; plain 95 % intervals of the ratio",
+		Subtitle: "medians over the trials [95 % intervals]; ratios to " + plain.Line(s.Baseline) + " [plain 95 % intervals]",
 		Groups:   []report.RowGroup{{}},
 	}
-	byShare := map[float64][]string{}
-	var shares []float64
+	shares := percentilesOf(s)
+	lines := make([]report.TableRow, len(shares))
+	for i, p := range shares {
+		lines[i].Cells = append(make([]string, 0, 1+len(s.Cells)), percentileName(p))
+	}
 	for n, c := range s.Cells {
 		t.Columns = append(t.Columns, report.Column{Name: plain.Line(c.Cell), Right: true})
+		for i := range lines {
+			lines[i].Cells = append(lines[i].Cells, "")
+		}
 		for _, p := range c.Points {
-			if byShare[p.P] == nil {
-				shares = append(shares, p.P)
-				byShare[p.P] = make([]string, len(s.Cells))
-			}
-			byShare[p.P][n] = unit.Format(p.Median, unit.Seconds) + changeText(p.Change)
+			i, _ := slices.BinarySearch(shares, p.P)
+			lines[i].Cells[n+1] = pointText(&p) + changeText(p.Change)
 		}
 	}
-	for _, p := range shares {
-		name := "p" + strconv.FormatFloat(p*100, 'g', 7, 64)
-		t.Groups[0].Lines = append(t.Groups[0].Lines, report.TableRow{Cells: append([]string{name}, byShare[p]...)})
-	}
+	t.Groups[0].Lines = lines
 	return t
+}
+
+// pointText is a median with its interval.
+func pointText(p *report.SpectrumPoint) string {
+	if p.Low == nil || p.High == nil {
+		return unit.Format(p.Median, unit.Seconds)
+	}
+	s := unit.Scale(unit.Seconds, p.Median)
+	return s.Format(p.Median) + " [" + s.Number(*p.Low) + ", " + s.Number(*p.High) + "]"
 }
 
 // changeText is a ratio with its interval.
@@ -65,6 +75,9 @@ func curveTable(c *report.Curve) *report.Table {
 		}
 	}
 	at := c.Cells[longest].At
+	if rows < len(at) {
+		t.Subtitle += fmt.Sprintf(", at %d of %d positions; --json has all", rows, len(at))
+	}
 	for k := range min(rows, len(at)) {
 		i := k * (len(at) - 1) / max(min(rows, len(at))-1, 1)
 		line := report.TableRow{Cells: []string{strconv.Itoa(at[i])}}
@@ -76,6 +89,30 @@ func curveTable(c *report.Curve) *report.Table {
 			line.Cells = append(line.Cells, text)
 		}
 		t.Groups[0].Lines = append(t.Groups[0].Lines, line)
+	}
+	return t
+}
+
+// driftTable has, for each cell, where the line begins, is in the middle and ends, and how far it goes.
+func driftTable(m *report.Metric, c *report.Condition, all []course) *report.Table {
+	t := &report.Table{
+		Title: under(m.Title, c.Condition) + ", block by block", HasHeadings: true,
+		Subtitle: "medians of five blocks: values of the baseline, changes of the others", Groups: []report.RowGroup{{}},
+		Columns: []report.Column{{Name: "cell"}},
+	}
+	for _, name := range []string{"first", "middle", "last", "lowest", "highest"} {
+		t.Columns = append(t.Columns, report.Column{Name: name, Right: true})
+	}
+	for i := range all {
+		line := all[i].medians
+		if len(line) == 0 {
+			continue
+		}
+		texts := all[i].texts(line[0], line[len(line)/2], line[len(line)-1], slices.Min(line), slices.Max(line))
+		t.Groups[0].Lines = append(t.Groups[0].Lines, report.TableRow{Cells: append([]string{label(all[i].row)}, texts...)})
+	}
+	if len(t.Groups[0].Lines) == 0 {
+		return nil
 	}
 	return t
 }

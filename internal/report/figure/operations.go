@@ -2,6 +2,7 @@ package figure
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/tare-bench/tare/internal/report"
@@ -15,19 +16,19 @@ const operationsHeight = 270
 // each nine has the same room.
 func spectra(d *report.Document) (all []Figure) {
 	for i := range d.Spectra {
-		s := &d.Spectra[i]
-		if len(s.Cells) == 0 || len(s.Cells) > len(lineColors) {
+		s := fewCells(d.Spectra[i])
+		if len(s.Cells) == 0 {
 			continue
 		}
 		f := Figure{
 			Name: named(s.Metric, s.Condition, "percentiles"), Kind: Percentiles, Numbers: spectrumTable(s),
-			Title: under(s.Title, s.Condition) + ", percentiles",
-			Finding: under(s.Title, s.Condition) + ": each point is the median, over the trials, of one percentile of " +
-				"the trial's single operations. " +
-				"A percentile is shown if at least ten operations of a trial lie beyond it.",
-			Panels: []Panel{spectrumPanel(s)},
+			Title: under(s.Title, s.Condition) + ", percentiles", Finding: spectrumFinding(d, s),
+			Reading: "Each point is the median, over the trials, of one percentile of the trial's single operations, with " +
+				"its 95 % interval. A percentile is shown if at least ten operations of a trial lie beyond it.",
+			Thinned: leftOut(len(s.Cells), len(d.Spectra[i].Cells), differMost, false),
 		}
-		if p, ok := spectrumChanges(s); ok {
+		f.Panels = append(f.Panels, spectrumPanel(s, f.Finding))
+		if p, ok := spectrumChanges(s, f.Finding); ok {
 			f.Panels = append(f.Panels, p)
 		}
 		all = append(all, f)
@@ -35,36 +36,47 @@ func spectra(d *report.Document) (all []Figure) {
 	return all
 }
 
+// percentilesOf are those that any cell has, ascending.
+func percentilesOf(s *report.Spectrum) (all []float64) {
+	for _, c := range s.Cells {
+		for _, p := range c.Points {
+			all = append(all, p.P)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func percentileName(p float64) string { return "p" + strconv.FormatFloat(p*100, 'g', 7, 64) }
+
 // nines is a share on the axis of percentiles: 0.9 is 1, 0.99 is 2.
 func nines(p float64) float64 { return -math.Log10(1 - p) }
 
-// ninesAxis goes to the last percentile that there is.
-func ninesAxis(cells []report.SpectrumCell, right float64) axis {
+// ninesAxis goes to the last percentile that there is, with room for cells beside one another.
+func ninesAxis(s *report.Spectrum, right float64) axis {
+	shown := percentilesOf(s)
 	last := 0.9
-	seen := map[float64]bool{}
-	for _, c := range cells {
-		for _, p := range c.Points {
-			last, seen[p.P] = max(last, p.P), true
-		}
+	for _, p := range shown {
+		last = max(last, p)
 	}
-	a := axis{from: nines(0.5), to: nines(last), lo: leftSpace + 8, hi: right}
+	a := axis{from: nines(0.5), to: nines(last), lo: leftSpace + 14, hi: right - 8}
 	for _, p := range []float64{0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999} {
-		if seen[p] {
-			a.ticks = append(a.ticks, tick{nines(p), "p" + strconv.FormatFloat(p*100, 'g', 6, 64)})
+		if slices.Contains(shown, p) {
+			a.ticks = append(a.ticks, tick{nines(p), percentileName(p)})
 		}
 	}
 	return a
 }
 
-func spectrumPanel(s *report.Spectrum) Panel {
+func spectrumPanel(s *report.Spectrum, finding string) Panel {
 	var ys []float64
 	for _, c := range s.Cells {
 		for _, p := range c.Points {
-			ys = append(ys, p.Median)
+			ys = append(ys, known(&p.Median, p.Low, p.High)...)
 		}
 	}
 	cells := spectrumNames(s.Cells)
-	x, y := ninesAxis(s.Cells, cells.right()), valueAxis(ys, unit.Seconds, operationsHeight-34, 26, 4)
+	x, y := ninesAxis(s, cells.right()), valueAxis(ys, unit.Seconds, operationsHeight-34, 26, 4)
 	var b canvas
 	b.text(margin, 14, left, words, normal, "single operations"+axisNote(&y))
 	b.vertical(&y, leftSpace, cells.right())
@@ -73,17 +85,15 @@ func spectrumPanel(s *report.Spectrum) Panel {
 	for n, c := range s.Cells {
 		var line []point
 		for _, p := range c.Points {
-			at := point{x.at(nines(p.P)), y.at(p.Median)}
-			line = append(line, at)
-			b.dot(at.x, at.y, 2.5, lineInk(n))
+			line = append(line, b.value(x.at(nines(p.P))+beside(n, len(cells)), &y, p.Median, p.Low, p.High, n))
 		}
-		b.polyline(line, lineInk(n), 1.8, dashes(n))
+		b.polyline(line, lineInk(n), 1.2, dashes(n))
 		ends[n] = last(line)
 	}
 	cells.write(&b, ends, operationsHeight-10)
 	return Panel{
-		Title: under(s.Title, s.Condition) + ": percentiles of single operations", Finding: "One line for each cell.",
-		Width: width, Height: operationsHeight + cells.height(), body: b.String(),
+		Title:   under(s.Title, s.Condition) + ": percentiles of single operations, with their 95 % intervals",
+		Finding: finding, Width: width, Height: operationsHeight + cells.height(), body: b.String(),
 	}
 }
 
@@ -103,16 +113,12 @@ func last(line []point) point {
 }
 
 // spectrumChanges shows, for each percentile, the ratio to the baseline with its interval.
-func spectrumChanges(s *report.Spectrum) (Panel, bool) {
+func spectrumChanges(s *report.Spectrum, finding string) (Panel, bool) {
 	var ys []float64
 	for _, c := range s.Cells {
 		for _, p := range c.Points {
 			if p.Change != nil {
-				for _, v := range []*float64{p.Change.Estimate, p.Change.Low, p.Change.High} {
-					if v != nil {
-						ys = append(ys, *v)
-					}
-				}
+				ys = append(ys, known(p.Change.Estimate, p.Change.Low, p.Change.High)...)
 			}
 		}
 	}
@@ -120,7 +126,7 @@ func spectrumChanges(s *report.Spectrum) (Panel, bool) {
 		return Panel{}, false
 	}
 	cells := spectrumNames(s.Cells)
-	x, y := ninesAxis(s.Cells, cells.right()), changeAxis(ys, operationsHeight-34, 26)
+	x, y := ninesAxis(s, cells.right()), changeAxis(ys, operationsHeight-34, 26)
 	var b canvas
 	b.text(margin, 14, left, words, normal, "against "+shorten(plain.Line(s.Baseline), 20)+", plain 95 % intervals")
 	b.vertical(&y, leftSpace, cells.right())
@@ -133,13 +139,8 @@ func spectrumChanges(s *report.Spectrum) (Panel, bool) {
 			if p.Change == nil || p.Change.Estimate == nil {
 				continue
 			}
-			// Cells stand beside one another, so that their intervals can be told apart.
-			at := point{x.at(nines(p.P)) + float64(n-len(s.Cells)/2)*3, y.at(*p.Change.Estimate)}
-			line = append(line, at)
-			if p.Change.Low != nil && p.Change.High != nil {
-				b.line(at.x, y.at(*p.Change.Low), at.x, y.at(*p.Change.High), lineInk(n), 1.5)
-			}
-			b.dot(at.x, at.y, 2.5, lineInk(n))
+			at := x.at(nines(p.P)) + beside(n, len(cells))
+			line = append(line, b.value(at, &y, *p.Change.Estimate, p.Change.Low, p.Change.High, n))
 		}
 		b.polyline(line, lineInk(n), 1.2, dashes(n))
 		ends[n] = last(line)
@@ -147,8 +148,7 @@ func spectrumChanges(s *report.Spectrum) (Panel, bool) {
 	cells.write(&b, ends, operationsHeight-10)
 	return Panel{
 		Title:   under(s.Title, s.Condition) + ": percentiles against the baseline",
-		Finding: "The ratio of each percentile to the baseline's in the same block.",
-		Width:   width, Height: operationsHeight + cells.height(), body: b.String(),
+		Finding: finding, Width: width, Height: operationsHeight + cells.height(), body: b.String(),
 	}, true
 }
 
@@ -162,23 +162,26 @@ func order(c *report.Curve) (position, sequence string) {
 
 // curves shows single operations one after the other, the n-th container, or single seconds.
 func curves(d *report.Document) (all []Figure) {
-	for i := range d.Curves {
-		c := &d.Curves[i]
-		if len(c.Cells) == 0 || len(c.Cells) > len(lineColors) {
+	for _, c := range d.Curves {
+		cells := len(c.Cells)
+		if cells == 0 {
 			continue
 		}
-		_, sequence := order(c)
-		title := under(c.Title, c.Condition) + ", " + sequence
-		all = append(all, Figure{
-			Name: named(c.Metric, c.Condition, "curve"), Kind: Sequence, Numbers: curveTable(c),
-			Title: title, Finding: title + ": the line is the median over the trials, the band between its quartiles.",
-			Panels: []Panel{curvePanel(c)},
-		})
+		c.Cells = c.Cells[:min(cells, len(lineColors))]
+		_, sequence := order(&c)
+		f := Figure{
+			Name: named(c.Metric, c.Condition, "curve"), Kind: Sequence, Numbers: curveTable(&c),
+			Title: under(c.Title, c.Condition) + ", " + sequence, Finding: curveFinding(&c),
+			Reading: "The line is the median over the trials, the band between its quartiles; no difference is claimed.",
+			Thinned: leftOut(len(c.Cells), cells, firstOnes, false),
+		}
+		f.Panels = []Panel{curvePanel(&c, f.Finding)}
+		all = append(all, f)
 	}
 	return all
 }
 
-func curvePanel(c *report.Curve) Panel {
+func curvePanel(c *report.Curve, finding string) Panel {
 	position, sequence := order(c)
 	var ys []float64
 	var cells names
@@ -210,7 +213,7 @@ func curvePanel(c *report.Curve) Panel {
 	}
 	cells.write(&b, ends, operationsHeight-10)
 	return Panel{
-		Title: under(c.Title, c.Condition) + ", " + sequence, Finding: "One line for each cell.",
+		Title: under(c.Title, c.Condition) + ", " + sequence, Finding: finding,
 		Width: width, Height: operationsHeight + cells.height(), body: b.String(),
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // Write draws the values and changes of every primary metric in characters, in so many columns: a row
@@ -29,7 +30,7 @@ func Write(w io.Writer, d *report.Document, columns int) error {
 
 // writeCondition draws one metric under one condition.
 func writeCondition(b *strings.Builder, m *report.Metric, c *report.Condition, columns int) {
-	rows := shownRows(c)
+	rows, cells := shownRows(c)
 	if len(rows) == 0 {
 		return
 	}
@@ -48,6 +49,10 @@ func writeCondition(b *strings.Builder, m *report.Metric, c *report.Condition, c
 	}
 	x := valueAxis(values, unitOf(m), 0, float64(room-1), 3)
 	fmt.Fprintf(b, "\n%s, every %s%s\n", under(m.Title, c.Condition), unitOfValue(rows), axisNote(&x))
+	if len(rows) < cells {
+		fmt.Fprintf(b, "only %d of %s (%s) are drawn; tare show --all lists every cell\n",
+			len(rows), unit.FormatCount(cells, "cell"), differMost)
+	}
 	for _, r := range rows {
 		fmt.Fprintf(b, "  %s  %s\n", padded(label(r), name), strings.TrimRight(strip(&x, room, r.Values), " "))
 	}

@@ -62,14 +62,15 @@ func widestCondition(m *report.Metric) (key string) {
 
 // heat is one table: of one cell or, without a cell, of all of them.
 func heat(m *report.Metric, column, cell string) tableView {
+	baseline, several := baselineOf(m)
 	v := tableView{
-		Title:   plain.Line(fmt.Sprintf("%s against %s, by %s", m.Title, m.Conditions[0].Baseline, column)),
+		Title:   plain.Line(fmt.Sprintf("%s against %s, by %s", m.Title, baseline, column)),
 		Columns: []report.Column{{Name: "cell"}},
 		Groups:  []groupView{{}},
 		Heat:    true,
 	}
 	if cell != "" {
-		v.Title = plain.Line(fmt.Sprintf("%s of %s against %s, by %s", m.Title, cell, m.Conditions[0].Baseline, column))
+		v.Title = plain.Line(fmt.Sprintf("%s of %s against %s, by %s", m.Title, cell, baseline, column))
 		v.Columns[0].Name = rowHeading(m, column)
 	}
 	var columns, rows []string
@@ -92,7 +93,7 @@ func heat(m *report.Metric, column, cell string) tableView {
 			if !slices.Contains(rows, name) {
 				rows = append(rows, name)
 			}
-			found[[2]string{name, level}] = heatCell(r)
+			found[[2]string{name, level}] = heatCell(r, versus(c, several))
 		}
 	}
 	for _, level := range columns {
@@ -110,6 +111,24 @@ func heat(m *report.Metric, column, cell string) tableView {
 		v.Groups[0].Lines = append(v.Groups[0].Lines, line)
 	}
 	return v
+}
+
+// baselineOf names the baseline; several says that conditions have different ones.
+func baselineOf(m *report.Metric) (name string, several bool) {
+	for _, c := range m.Conditions[1:] {
+		if c.Baseline != m.Conditions[0].Baseline {
+			return "the baseline of each condition", true
+		}
+	}
+	return m.Conditions[0].Baseline, false
+}
+
+// versus names the baseline of a condition, where others have another one.
+func versus(c *report.Condition, several bool) string {
+	if !several {
+		return ""
+	}
+	return " against " + plain.Line(c.Baseline)
 }
 
 // rowHeading names the conditions of the rows.
@@ -138,10 +157,10 @@ func splitLevels(levels []bench.Label, key string) (level, others string) {
 
 // heatCell is what is known of a cell, on a colour that says how much it is. Only what is
 // confirmed has one: a colour would claim what nobody knows.
-func heatCell(r *report.Row) cellView {
+func heatCell(r *report.Row, against string) cellView {
 	c := cellView{Text: "–", Class: "plain"}
 	if r.Finding != nil && r.Finding.Text != "" {
-		c.Text = plain.Line(r.Finding.Text)
+		c.Text = plain.Line(r.Finding.Text) + against
 	}
 	switch analysis.Verdict(r.Effect.Verdict) {
 	case analysis.Worse:

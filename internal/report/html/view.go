@@ -197,7 +197,6 @@ func (v *view) draw(d *report.Document) {
 type figureView struct {
 	ID, Caption string
 	Panels      []template.HTML
-	Thinned     bool
 	Tables      []tableView
 
 	metric string // that it is of; empty if it is of single operations
@@ -214,8 +213,7 @@ func (p *pictures) views(all []figure.Figure) (out []figureView) {
 	for i := range all {
 		f := &all[i]
 		view := figureView{
-			ID: fmt.Sprintf("figure%d", i+1), Caption: f.Finding, Thinned: f.Thinned,
-			metric: f.Metric, kind: f.Kind,
+			ID: fmt.Sprintf("figure%d", i+1), Caption: f.Caption(), metric: f.Metric, kind: f.Kind,
 		}
 		size := 0
 		for k := range f.Panels {

@@ -1,0 +1,106 @@
+package figure
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/report"
+	"github.com/tare-bench/tare/internal/text/unit"
+)
+
+// chosen keeps the n that are the largest, in the order in which they came.
+func chosen[T any](all []T, n int, size func(T) float64) []T {
+	if len(all) <= n {
+		return all
+	}
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return compare(size(all[b]), size(all[a])) })
+	order = order[:n]
+	slices.Sort(order)
+	kept := make([]T, n)
+	for k, i := range order {
+		kept[k] = all[i]
+	}
+	return kept
+}
+
+func compare(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// shownRows are the rows with values, the baseline and those that differ most, and how many have values.
+func shownRows(c *report.Condition) (rows []*report.Row, all int) {
+	for i := range c.Rows {
+		if c.Rows[i].N > 0 {
+			rows = append(rows, &c.Rows[i])
+		}
+	}
+	return chosen(rows, MaxCells, distance), len(rows)
+}
+
+// distance is how far a row is from its baseline, which itself comes before all others.
+func distance(r *report.Row) float64 {
+	switch {
+	case r.Effect == nil:
+		return math.Inf(1)
+	case r.Effect.Estimate == nil:
+		return 0
+	case r.Effect.Scale == bench.Difference:
+		return math.Abs(*r.Effect.Estimate)
+	}
+	return math.Abs(math.Log(*r.Effect.Estimate))
+}
+
+// fewCells keeps as many cells as lines can be told apart: the baseline, and those that differ most at the last
+// percentile that they have.
+func fewCells(s report.Spectrum) *report.Spectrum {
+	s.Cells = chosen(s.Cells, len(lineColors), func(c report.SpectrumCell) float64 {
+		if c.Cell == s.Baseline {
+			return math.Inf(1)
+		}
+		size := 0.0
+		for _, p := range c.Points {
+			if p.Change != nil && p.Change.Estimate != nil {
+				size = math.Abs(math.Log(*p.Change.Estimate))
+			}
+		}
+		return size
+	})
+	return &s
+}
+
+// tooMany reports whether a cell has more values than are drawn.
+func tooMany(r *report.Row) bool { return len(r.Values) > maxPoints }
+
+// Which cells are drawn, where there are too many.
+const (
+	differMost = "the baseline and those that differ most"
+	firstOnes  = "those that the plan has first"
+)
+
+// leftOut says what alone is drawn, and where the rest is; empty where all is drawn.
+func leftOut(drawn, all int, which string, values bool) string {
+	var parts []string
+	if drawn < all {
+		parts = append(parts, fmt.Sprintf("%d of %s (%s)", drawn, unit.FormatCount(all, "cell"), which))
+	}
+	if values {
+		parts = append(parts, fmt.Sprintf("at most %d values of a cell", maxPoints))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Not everything is drawn, but " + strings.Join(parts, " and ") + "; the report as JSON (--json) has all."
+}

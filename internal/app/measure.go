@@ -39,7 +39,7 @@ func (a *App) Measure(ctx context.Context, s bench.Store, p *Planned, o Options)
 	if err != nil {
 		return "", err
 	}
-	notes := slices.Concat(machine.countCalls(p), machine.openTracer(p))
+	notes := slices.Concat(machine.countCalls(p), machine.openTracer(ctx, p))
 	defer machine.Close()
 	// What can fail before the first trial is done before the run exists.
 	dir, err := a.newRunDir(p.engineSite.run, p.usedInstances())

@@ -90,7 +90,7 @@ func (a *App) resumeRun(ctx context.Context, stored *bench.Run, s *EngineSite) (
 		err = m.resumeCounting(p, stored.Header.Warnings)
 	}
 	if err == nil {
-		err = m.resumeTracing(p)
+		err = m.resumeTracing(ctx, p)
 	}
 	if err != nil {
 		m.Close()

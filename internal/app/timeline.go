@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/podman"
 	"github.com/tare-bench/tare/internal/kernel/host"
 	"github.com/tare-bench/tare/internal/kernel/proc"
 	"github.com/tare-bench/tare/internal/kernel/trace"
@@ -20,8 +21,7 @@ type Explained struct {
 	Doc        string            // what it is
 	Experiment string            // a built-in one, in which it is measured
 	Params     map[string]string // of the experiment's workload
-
-	metric string
+	Metric     string            // that has this time
 }
 
 // Explainable lists what can be explained, the usual first.
@@ -43,8 +43,8 @@ const CodeNotTraced = "timeline-not-supported"
 
 // CanTrace returns why a run of the plan cannot have timelines here, whether it asks for them or not; the
 // error wraps bench.ErrUnsupported. It is nil if the run can. It takes a second or so.
-func (p *Planned) CanTrace() error {
-	if err := p.traceable(); err != nil {
+func (p *Planned) CanTrace(ctx context.Context) error {
+	if err := p.traceable(ctx); err != nil {
 		return err
 	}
 	t, err := trace.Open(trace.Options{})
@@ -55,7 +55,7 @@ func (p *Planned) CanTrace() error {
 }
 
 // traceable refuses plans whose trials have nothing to trace on this host.
-func (p *Planned) traceable() error {
+func (p *Planned) traceable(ctx context.Context) error {
 	w := p.Workload
 	if slices.ContainsFunc(p.usedInstances(), func(i Instance) bool { return i.Driver == RemoteDriver }) {
 		return fmt.Errorf("%w: the containers are on another machine", bench.ErrUnsupported)
@@ -63,16 +63,44 @@ func (p *Planned) traceable() error {
 	if _, ok := w.(bench.Traceable); !ok {
 		return fmt.Errorf("%w: workload %s has no timeline", bench.ErrUnsupported, w.Name())
 	}
+	for _, e := range p.Used() {
+		if err := e.followable(ctx); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// followable refuses an engine whose processes cannot be followed, because they are far away or not always there. What
+// cannot be used has no trials, and a service that tare starts is known then.
+func (e *Probed) followable(ctx context.Context) error {
+	r, ok := bench.As[bench.ProcessReporter](e.Engine)
+	if !ok || e.Err != nil || slices.Contains(e.Info.Facts, podman.OwnService) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	daemons, err := r.Daemons(ctx)
+	switch {
+	case errors.Is(err, bench.ErrUnsupported):
+		return err
+	case err != nil:
+		return fmt.Errorf("%w: the processes of %s cannot be found: %w", bench.ErrUnsupported, e.Name, err)
+	case len(daemons) == 0 && e.Driver == "podman":
+		return fmt.Errorf("%w: the service of %s is started on demand, so its processes cannot be followed: stop the "+
+			"systemd unit podman.socket, and tare starts a service for the run", bench.ErrUnsupported, e.Name)
+	default:
+		return nil
+	}
 }
 
 // openTracer gets ready to trace if the plan asks for it, until the machine is closed. If that cannot be, the
 // plan loses its timelines, and the run says why. It is no failure of the run.
-func (m *machine) openTracer(p *Planned) []bench.Warning {
+func (m *machine) openTracer(ctx context.Context, p *Planned) []bench.Warning {
 	if p.Plan.Timeline == 0 {
 		return nil
 	}
-	err := p.traceable()
+	err := p.traceable(ctx)
 	if err == nil {
 		m.tracer, err = trace.Open(trace.Options{})
 	}
@@ -84,8 +112,8 @@ func (m *machine) openTracer(p *Planned) []bench.Warning {
 }
 
 // resumeTracing gets ready to trace if the stored run did: its schedule has traced trials.
-func (m *machine) resumeTracing(p *Planned) error {
-	for _, w := range m.openTracer(p) {
+func (m *machine) resumeTracing(ctx context.Context, p *Planned) error {
+	for _, w := range m.openTracer(ctx, p) {
 		return &Problem{Kind: NotTraced, Err: errors.New("the run has timelines, but now " + w.Text)}
 	}
 	return nil
@@ -106,7 +134,7 @@ func (m *machine) traceEngines(cells []bench.Cell, engines map[string]bench.Engi
 			return nil
 		}
 		if known[name] == nil || slices.ContainsFunc(known[name], ended) {
-			known[name], _ = r.Daemons(ctx) // an engine that cannot tell is seen from outside
+			known[name], _ = r.Daemons(ctx) // it could tell when the run began; if not now, its trials are incomplete
 		}
 		return known[name]
 	}

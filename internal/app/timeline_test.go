@@ -17,7 +17,7 @@ import (
 // canTrace ends the test where this machine cannot trace and nobody said that it can.
 func canTrace(t *testing.T, p *app.Planned) {
 	t.Helper()
-	if err := p.CanTrace(); err != nil {
+	if err := p.CanTrace(t.Context()); err != nil {
 		if os.Geteuid() != 0 && errors.Is(err, bench.ErrUnsupported) {
 			t.Skip(err)
 		}

@@ -64,8 +64,8 @@ func tracedMetric(run *bench.Run, of string) (string, error) {
 		return of, nil
 	}
 	for _, e := range Explainable() {
-		if e.Name == of && slices.Contains(all, e.metric) {
-			return e.metric, nil
+		if e.Name == of && slices.Contains(all, e.Metric) {
+			return e.Metric, nil
 		}
 	}
 	return "", &Problem{

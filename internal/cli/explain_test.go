@@ -25,7 +25,9 @@ func TestExplain(t *testing.T) {
 	if s.code != 0 {
 		t.Fatalf("exit code %d: %s", s.code, s.stderr)
 	}
-	for _, want := range []string{"slow − quick = ", "slow: ", "quick: ", "; traced trials took ", "█", "saved as "} {
+	for _, want := range []string{
+		"slow − quick = ", "slow: ", "quick: ", "; traced trials took ", "█", " --open", " --format trace", "saved as ",
+	} {
 		if !strings.Contains(s.stdout, want) {
 			t.Errorf("no %q in:\n%s", want, s.stdout)
 		}
@@ -118,6 +120,11 @@ func TestPlantedLater(t *testing.T) {
 				t.Fatalf("%d differences of %d cells", len(shown.Differences), len(shown.Cells))
 			}
 			checkSums(t, &shown)
+			var again report.Timelines
+			decode(t, p.must(t, "show", "last", "--timeline", "--json").stdout, &again)
+			if again.Metric != shown.Metric {
+				t.Errorf("explained is %s, and shown without --of is %s", shown.Metric, again.Metric)
+			}
 			for _, c := range shown.Cells {
 				if want := c.Complete + c.Incomplete; c.Complete*2 < want {
 					t.Errorf("%s: %d of %d trials are complete", c.Cell, c.Complete, want)

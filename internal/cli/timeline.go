@@ -78,7 +78,7 @@ func (a *invocation) timelines(
 	if err != nil {
 		return err
 	}
-	d.Timelines, d.Trailer = t, trailer
+	d.Timelines, d.Next, d.Trailer = t, d.PictureSteps(short), trailer
 	return app.WriteTimelines(a.stdout, d, app.Style{Color: color, Width: a.width(), All: f.all})
 }
 
@@ -140,7 +140,7 @@ are in 'tare show'.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.explain(cmd.Context(), args, budget, of) },
 	}
 	cmd.Flags().StringVar(&budget, "budget", "1m", "stop after this `time`, such as 5m")
-	cmd.Flags().StringVar(&of, "of", explainedNames()[0], "explain this `time`: "+sentenceList(explainedNames()))
+	cmd.Flags().StringVar(&of, "of", explainedNames()[0], "explain this `time`: "+strings.Join(explainedNames(), ", "))
 	cmd.ValidArgsFunction = completeFewEngines
 	completeFlag(cmd, "of", completeFixed(explainedNames()...))
 	completeFlag(cmd, "budget", completeFixed("1m", "5m"))
@@ -186,7 +186,7 @@ func completeFewEngines(_ *cobra.Command, args []string, _ string) ([]cobra.Comp
 
 // explainPlan is what explain measures, as 'tare run' would: two engines, with a traced trial of each after every
 // block. Flags that are set take the place of the environment.
-func explainPlan(args []string, budget string, params map[string]string) (o planOptions, err error) {
+func explainPlan(args []string, budget string, what app.Explained) (o planOptions, err error) {
 	chosen, _, err := parseEngines(append(slices.Clone(args), explainBase)[:2])
 	if err == nil && (len(chosen) != 2 || chosen[0] == chosen[1]) {
 		err = errors.New("two different engines are needed")
@@ -202,10 +202,11 @@ func explainPlan(args []string, budget string, params map[string]string) (o plan
 		{"budget", budget},
 		{"precision", "off"},
 		{"timeline", "1"},
+		{"primary", what.Metric}, // so that other reports of the run are about it as well
 		{"no-control", "true"},
 	}
-	for _, name := range slices.Sorted(maps.Keys(params)) {
-		flags = append(flags, [2]string{"param", name + "=" + params[name]})
+	for _, name := range slices.Sorted(maps.Keys(what.Params)) {
+		flags = append(flags, [2]string{"param", name + "=" + what.Params[name]})
 	}
 	for _, f := range flags {
 		if err := o.flags.Set(f[0], f[1]); err != nil {
@@ -227,7 +228,7 @@ func (a *invocation) explain(ctx context.Context, args []string, budget, of stri
 		}
 	}
 	what := app.Explainable()[i]
-	o, err := explainPlan(args, budget, what.Params)
+	o, err := explainPlan(args, budget, what)
 	if err != nil {
 		return err
 	}
@@ -240,7 +241,7 @@ func (a *invocation) explain(ctx context.Context, args []string, budget, of stri
 		err = p.Usable(ctx)
 	}
 	if err == nil {
-		err = p.CanTrace()
+		err = p.CanTrace(ctx)
 	}
 	if err != nil {
 		return err

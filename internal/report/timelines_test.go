@@ -119,7 +119,9 @@ func TestTimelineGolden(t *testing.T) {
 			"timeline-100-color.txt": {Width: 100, Color: true}, "timeline-all-100.txt": {Width: 140, All: true},
 		} {
 			var b bytes.Buffer
-			if err := text.WriteTimelines(&b, s.document(t), opt); err != nil {
+			d := s.document(t)
+			d.Next = d.PictureSteps(lastPart)
+			if err := text.WriteTimelines(&b, d, opt); err != nil {
 				t.Fatal(err)
 			}
 			compare(t, filepath.Join("testdata", s.name, name), b.Bytes())
@@ -267,7 +269,7 @@ func TestTimelineWarnings(t *testing.T) {
 	plan := &dockerAndRunc().Header.Plan
 	warned := func(change func(*timeline.Cell)) string {
 		cost := timeline.Cost{Blocks: 6, Ratio: 1.15, Low: 1.1, High: 1.2}
-		c := analysistest.TracedCell(1, cost, analysistest.Docker(bench.Trial{}))
+		c := analysistest.TracedCell(1, cost, slices.Repeat([]timeline.Timeline{analysistest.Docker(bench.Trial{})}, 6)...)
 		change(&c)
 		t := report.NewTimelines(plan, &timeline.Result{Cells: []timeline.Cell{c}}, nil)
 		return strings.Join(t.Cells[0].Warnings, "\n")
@@ -276,12 +278,13 @@ func TestTimelineWarnings(t *testing.T) {
 		t.Errorf("nothing is wrong, and told: %s", got)
 	}
 	for want, change := range map[string]func(c *timeline.Cell){
-		"15 % longer":         func(c *timeline.Cell) { c.Cost.Ratio = 1.151 },
-		"12 events were lost": func(c *timeline.Cell) { c.Lost = 12 },
+		"15 % longer":        func(c *timeline.Cell) { c.Cost.Ratio = 1.151 },
+		"12 events got lost": func(c *timeline.Cell) { c.Lost = 12 },
 		"1 traced trial is incomplete and in no mean: the clock": func(c *timeline.Cell) {
-			c.Complete, c.Incomplete = 0, "the clock of the container is another one"
+			c.Complete, c.Incomplete = 5, "the clock of the container is another one"
 		},
-		"2 traced trials failed": func(c *timeline.Cell) { c.Failed = 2 },
+		"only 5 complete traced trials": func(c *timeline.Cell) { c.Complete = 5 },
+		"2 traced trials failed":        func(c *timeline.Cell) { c.Failed = 2 },
 	} {
 		if got := warned(change); !strings.Contains(got, want) {
 			t.Errorf("%q is not in %q", want, got)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/analysis/timeline"
+	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/text/plain"
 	"github.com/tare-bench/tare/internal/text/unit"
 )
@@ -60,12 +61,15 @@ func timelineWarnings(c *timeline.Cell) []string {
 			"the times as shares, not as milliseconds")
 	}
 	if c.Lost > 0 {
-		all = append(all, fmt.Sprintf("%s were lost, because the buffer was full; their trials are in no mean",
-			unit.FormatCount(c.Lost, "event")))
+		all = append(all, unit.FormatCount(c.Lost, "event")+" got lost, so these trials are in no mean")
 	}
 	if n := len(c.Timelines) - c.Complete; n > 0 && c.Incomplete != "" {
 		all = append(all, fmt.Sprintf("%s %s incomplete and in no mean: %s", unit.FormatCount(n, "traced trial"),
 			isOrAre(n), plain.Line(c.Incomplete)))
+	}
+	if n := c.Complete; n > 0 && n < bench.MinTimelines {
+		all = append(all, fmt.Sprintf("only %s: below %d, chance has a large part in each row; a longer budget gives more",
+			unit.FormatCount(n, "complete traced trial"), bench.MinTimelines))
 	}
 	if c.Failed > 0 {
 		all = append(all, unit.FormatCount(c.Failed, "traced trial")+" failed")
@@ -197,6 +201,15 @@ func (d *Document) AddTimelines(t *Timelines) {
 		if show, ok := strings.CutSuffix(d.Next[n-1].Command, " --all"); ok {
 			d.Next[n-1] = Step{show + " --timeline", "where the time goes, process by process"}
 		}
+	}
+}
+
+// PictureSteps are the commands that show the timelines of the document's run as pictures.
+func (d *Document) PictureSteps(short Short) []Step {
+	id := short.name(&d.Runs[0])
+	return []Step{
+		{"tare report " + id + " --open", "the same as pictures"},
+		{"tare export " + id + " --format trace -o trace.json", "for ui.perfetto.dev"},
 	}
 }
 

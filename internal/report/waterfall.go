@@ -98,6 +98,11 @@ func NewWaterfall(t *timeline.Timeline, slots, lanes int) *Waterfall {
 	return w
 }
 
+// HasUnknown reports whether something is drawn of which nothing is known.
+func (w *Waterfall) HasUnknown() bool {
+	return slices.ContainsFunc(w.Lanes, func(l WaterfallLane) bool { return slices.Contains(l.Slots, NotKnown) })
+}
+
 // slot is the slot in which an instant lies; the end of all is after the last one.
 func (w *Waterfall) slot(at time.Duration, slots int) int {
 	return min(max(int(float64(at)/float64(w.Value)*float64(slots)+0.5), 0), slots)

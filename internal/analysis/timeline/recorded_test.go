@@ -70,6 +70,15 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
+// What is explained if nobody says it is what the run decides by.
+func TestDecidingMetricIsExplained(t *testing.T) {
+	run := recorded(t, "testdata/exec-stop.jsonl.gz")
+	run.Header.Plan.Restrict = []string{"stop"}
+	if got := timeline.Analyze(run, "").Metric; got != "stop" {
+		t.Errorf("what is explained is %q", got)
+	}
+}
+
 func checkRecorded(t *testing.T, run *bench.Run, metric string) {
 	t.Helper()
 	result := timeline.Analyze(run, metric)

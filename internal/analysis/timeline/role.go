@@ -16,6 +16,12 @@ const (
 	roleHook    Role = "hook"    // of the container, called by its runtime
 )
 
+// Roles of what makes the network of a container. The name of the program follows.
+const (
+	rolePlugin  Role = "CNI plugin"
+	roleNetwork Role = "network plugin" // of Podman
+)
+
 // runtimes are the programs that make one container from a bundle. They execute themselves again as the
 // container's first process.
 var runtimes = []string{"runc", "crun", "youki", "runsc", "kata-runtime", "runj"}
@@ -32,7 +38,8 @@ var roles = []struct {
 	{"iptables", []string{"iptables*", "ip6tables*", "xtables-*", "ebtables*", "arptables*"}},
 	{"nft", []string{"nft"}},
 	{"systemd", []string{"systemd*"}},
-	{"CNI plugin", []string{
+	{roleNetwork, []string{"netavark", "aardvark-dns"}},
+	{rolePlugin, []string{
 		"bridge", "host-local", "loopback", "portmap", "firewall", "tuning", "bandwidth", "macvlan", "ipvlan", "ptp", "dhcp",
 		"static", "vlan", "host-device", "sbr", "vrf", "dnsname", "calico*", "flannel", "cilium-cni",
 	}},
@@ -44,13 +51,13 @@ func roleOfProgram(name, file string) Role {
 		if !slices.ContainsFunc(r.names, func(n string) bool { return fitsName(n, name) }) {
 			continue
 		}
-		if r.role == "CNI plugin" {
-			if !strings.Contains(file, "cni") { // names like bridge can mean anything
-				continue
-			}
-			return "CNI plugin " + Role(name)
+		switch {
+		case r.role == rolePlugin && !strings.Contains(file, "cni"): // names like bridge can mean anything
+		case r.role == rolePlugin, r.role == roleNetwork:
+			return r.role + " " + Role(name)
+		default:
+			return r.role
 		}
-		return r.role
 	}
 	return Role(name)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// Metrics are those of a run that its traces explain, in the order of its metrics: the first is explained if nobody asks
-// for another.
+// Metrics are those of a run that its traces explain: first those by which it decides, then the others, in the order of
+// its metrics. The first is explained if nobody asks for another.
 func Metrics(run *bench.Run) (names []string) {
 	traced := map[string]bool{}
 	for i := range run.Samples {
@@ -24,12 +24,17 @@ func Metrics(run *bench.Run) (names []string) {
 			}
 		}
 	}
+	var others []string
 	for _, m := range run.Header.Metrics {
-		if traced[m.Name] {
+		switch {
+		case !traced[m.Name]:
+		case run.Header.Plan.Role(m) == bench.Primary:
 			names = append(names, m.Name)
+		default:
+			others = append(others, m.Name)
 		}
 	}
-	return names
+	return append(names, others...)
 }
 
 // Analyze makes the timelines of all traced trials of a run, which must have been read with the traces of its samples:

@@ -106,7 +106,7 @@ type Timeline struct {
 	Tiles []Tile
 	// Lanes are the programs that took part, in the order in which they began.
 	Lanes []Lane
-	// Lost is how many events were lost, because the buffer was full.
+	// Lost is how much was lost: see recording.Recording.
 	Lost int
 	// Incomplete says why the timeline is in no mean, as a clause; empty if it is complete.
 	Incomplete string

@@ -49,7 +49,7 @@ func newTimeline(s *bench.Sample, of string) (t Timeline, metric string) {
 		t.Incomplete = r.Failed
 		return t, metric
 	case r.Lost > 0:
-		t.Lost, t.Incomplete = r.Lost, fmt.Sprintf("%d events were lost, because the buffer was full", r.Lost)
+		t.Lost, t.Incomplete = r.Lost, fmt.Sprintf("%d events were lost", r.Lost)
 		return t, metric
 	}
 	h := newHistory(r)
@@ -114,7 +114,7 @@ func (t *Timeline) follow(h *history, stages []stage) (why string) {
 			end = h.tareAt(s.end())
 		}
 		if end == nil || !end.isOn(s.end()) {
-			return fmt.Sprintf("no recorded thread ran when %s ended", s.Name)
+			return s.unexplained()
 		}
 		for _, tile := range h.path(end, s.Began, s.end(), s.polled) {
 			tile.At += s.At - s.Began
@@ -122,6 +122,16 @@ func (t *Timeline) follow(h *history, stages []stage) (why string) {
 		}
 	}
 	return ""
+}
+
+// unexplained says that nobody is known who ended the stage, and the usual cause.
+func (s *stage) unexplained() string {
+	why := fmt.Sprintf("no recorded thread ran when %s ended", s.Name)
+	if s.inside {
+		why += ": what made the container was not seen, such as an engine on another machine, or one that is started on " +
+			"demand; have it run here before"
+	}
+	return why
 }
 
 // programAt finds the thread that executed a program last, of those that ran at a time, and calls its lane the

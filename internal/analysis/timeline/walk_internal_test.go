@@ -469,6 +469,7 @@ func TestRoles(t *testing.T) {
 	want[start(runc, "/usr/sbin/iptables-legacy")] = "iptables"
 	want[start(daemon, "/usr/lib/cni/bridge")] = "CNI plugin bridge"
 	want[start(daemon, "/usr/bin/bridge")] = "bridge"
+	want[start(daemon, "/usr/lib/podman/netavark")] = "network plugin netavark"
 	want[start(start(daemon, "/proc/self/exe"), "/proc/self/exe")] = "dockerd, again"
 	crun := start(daemon, "/usr/bin/crun")
 	want[crun] = "crun"

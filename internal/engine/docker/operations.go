@@ -10,6 +10,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
@@ -89,8 +90,12 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	daemon := e.daemon(ctx)
-	if daemon == 0 || !readback.SameNumbers(daemon) {
+	daemon, err := engineBehind(e.daemon(ctx))
+	if err != nil {
+		return nil, e.failed("find the engine's process", err)
+	}
+	inVM := info.OperatingSystem == "Docker Desktop"
+	if daemon == 0 || inVM || !readback.SameNumbers(daemon) {
 		return nil, e.daemonNotVisible()
 	}
 	address := ""
@@ -102,6 +107,25 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 		return nil, e.failed("find the engine's containerd", err)
 	}
 	return append([]int{daemon}, beside...), nil
+}
+
+// engineBehind is the engine's process, where another one may listen in its place: systemd does so for the dockerd that
+// it starts, as distributions set it up. Everything on the machine is below systemd.
+func engineBehind(listens int) (int, error) {
+	const name = "dockerd"
+	if listens == 0 || proc.Name(listens) == name {
+		return listens, nil
+	}
+	all, err := proc.All("/")
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range all {
+		if p.Parent == listens && p.State != 'Z' && proc.Name(p.PID) == name {
+			return p.PID, nil
+		}
+	}
+	return listens, nil // an engine of another name
 }
 
 // daemonNotVisible is the error that the engine's processes are not visible from here.

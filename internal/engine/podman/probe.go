@@ -82,12 +82,15 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	}, nil
 }
 
+// OwnService is the fact about an engine whose service tare starts for each run.
+var OwnService = bench.Label{Key: "service", Value: "started by tare"}
+
 // inspectPodman returns what Podman says about itself, and where its service is. It starts no service.
 func (e *Engine) inspectPodman(ctx context.Context) (i *info, service string, err error) {
 	socket, err := e.find(ctx)
 	if errors.Is(err, errNoService) {
 		i, err = e.askProgram(ctx, err)
-		return i, "started by tare", err
+		return i, OwnService.Value, err
 	}
 	if err != nil {
 		return nil, "", err
@@ -147,7 +150,7 @@ func (e *Engine) ask(ctx context.Context, binary string, args ...string) ([]byte
 }
 
 func factsOf(i *info, service string) []bench.Label {
-	facts := []bench.Label{{Key: "service", Value: service}}
+	facts := []bench.Label{{Key: OwnService.Key, Value: service}}
 	for _, f := range []bench.Label{
 		{Key: "storage", Value: i.Store.Driver},
 		{Key: "cgroup", Value: i.cgroup()},

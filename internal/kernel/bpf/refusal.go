@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -36,16 +37,40 @@ func InFirstNamespace() error {
 	return nil
 }
 
-// Refusal explains an error of the kernel; it wraps bench.ErrUnsupported. What is the use of the programs,
-// such as "counting system calls", and needs is the kernel that they need.
-func Refusal(err error, what, needs string) error {
-	switch lock, _ := os.ReadFile("/sys/kernel/security/lockdown"); {
-	case strings.Contains(string(lock), "[confidentiality]"):
+// A Use is what programs are for, and what they need.
+type Use struct {
+	What   string // such as "counting system calls"
+	Rights string // the capabilities that do in place of root's
+	Kernel string
+}
+
+// Refusal explains an error of the kernel; it wraps bench.ErrUnsupported.
+func (u Use) Refusal(err error) error {
+	lockdown, _ := os.ReadFile("/sys/kernel/security/lockdown") // a kernel without it is not locked down
+	users, _ := os.ReadFile("/proc/self/uid_map")
+	return u.refusal(err, string(lockdown), string(users))
+}
+
+// refusal explains an error where the kernel's files on lockdown and on tare's user namespace say this. It does not wrap
+// the error, for which others have advice, such as on files that may not be read.
+func (u Use) refusal(err error, lockdown, users string) error {
+	said, _, _ := strings.Cut(err.Error(), " (MEMLOCK") // a guess of the library's, and no limit here
+	switch {
+	case strings.Contains(lockdown, "[confidentiality]"):
 		return fmt.Errorf("%w: this kernel is locked down (confidentiality) and refuses programs that observe "+
-			"processes: boot without lockdown=confidentiality: %w", bench.ErrUnsupported, err)
-	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return fmt.Errorf("%w: %s needs root, or CAP_BPF and CAP_PERFMON", bench.ErrUnsupported, what)
+			"processes: boot without lockdown=confidentiality: %s", bench.ErrUnsupported, said)
+	case !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES):
+		return fmt.Errorf("%w: %s needs %s: %s", bench.ErrUnsupported, u.What, u.Kernel, said)
+	case !isFirstUsers(users):
+		return fmt.Errorf("%w: %s needs root of the host, or %s there, but tare runs in a user namespace, whose root "+
+			"does not count: run it outside: %s", bench.ErrUnsupported, u.What, u.Rights, said)
 	default:
-		return fmt.Errorf("%w: %s needs %s: %w", bench.ErrUnsupported, what, needs, err)
+		return fmt.Errorf("%w: %s needs root, or %s: %s", bench.ErrUnsupported, u.What, u.Rights, said)
 	}
+}
+
+// isFirstUsers reports whether a uid_map is that of the first user namespace, as it is if there are no others.
+func isFirstUsers(users string) bool {
+	f := strings.Fields(users)
+	return len(f) == 0 || slices.Equal(f, []string{"0", "0", "4294967295"})
 }

@@ -13,7 +13,7 @@ type Recording struct {
 	Events    []Event   // in order of time
 	// Stacks are kernel functions by their names, the innermost first. Events refer to them by index.
 	Stacks [][]string
-	Lost   int    // number of events for which there was no room
+	Lost   int    // events, processes and calls without room, and events that the kernel left out
 	Failed string // why nothing was recorded, as a clause; empty if something was
 }
 

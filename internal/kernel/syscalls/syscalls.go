@@ -40,14 +40,17 @@ func Open() (*Counter, error) {
 	c := &Counter{}
 	before := callTime()
 	if err := c.attach(); err != nil {
-		return nil, errors.Join(bpf.Refusal(err, "counting system calls", needs), c.Close())
+		return nil, errors.Join(use.Refusal(err), c.Close())
 	}
 	c.cost = max(0, callTime()-before)
 	return c, nil
 }
 
-// needs is the kernel that Open needs.
-const needs = "Linux 4.17 or newer with CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS"
+// use says what Open needs.
+var use = bpf.Use{
+	What: "counting system calls", Rights: "CAP_BPF and CAP_PERFMON",
+	Kernel: "Linux 4.17 or newer with CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS",
+}
 
 // Cost is how much longer a system call of this machine takes with the Counter. It was measured
 // when the Counter was opened, on an idle CPU; more is possible.

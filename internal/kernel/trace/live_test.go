@@ -190,6 +190,19 @@ func TestLostEventsAreCounted(t *testing.T) {
 	}
 }
 
+// A process for which there is no room has no events, and that is told.
+func TestProcessesWithoutRoomAreCounted(t *testing.T) {
+	tracer := open(t, trace.Options{Processes: 1}) // this one
+	r, _ := record(t, tracer, func() { run(t, "true") })
+	executes := func(e recording.Event) bool { return e.Kind == recording.Exec }
+	if followed := slices.ContainsFunc(r.Events, executes); r.Lost == 0 || followed {
+		t.Errorf("%d lost, and the program is followed: %v", r.Lost, followed)
+	}
+	if r, _ := record(t, tracer, func() {}); r.Lost != 0 {
+		t.Errorf("the next recording has lost %d, too", r.Lost)
+	}
+}
+
 const attachedMark = "TARE_TEST_TRACE_ATTACHED"
 
 // A process that is killed while it traces leaves no program in the kernel.
@@ -291,7 +304,7 @@ func TestOpenAsAnOrdinaryUser(t *testing.T) {
 		if err == nil {
 			t.Fatal(errors.Join(errors.New("allowed"), tracer.Close()))
 		}
-		if !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), "needs root, or CAP_BPF and CAP_PERFMON") {
+		if !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), "needs root, or CAP_BPF, CAP_PERFMON and CAP_SYSLOG: ") {
 			t.Fatal(err)
 		}
 		return

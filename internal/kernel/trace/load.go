@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -15,7 +16,7 @@ import (
 const (
 	defaultBuffer = 16 << 20
 	maxFollowed   = 16384 // processes
-	maxCalls      = 65536 // threads
+	maxCalls      = 65536 // threads, with those that have ended in a call
 	maxStacks     = 32768 // far more than a trial has: one that hashes like another is lost
 	stackDepth    = 32    // functions
 )
@@ -41,10 +42,8 @@ func (t *Tracer) load(o Options) error {
 	if err != nil {
 		return err
 	}
-	if o.Buffer == 0 {
-		o.Buffer = defaultBuffer
-	}
-	if t.kept, err = newMaps(o.Buffer); err != nil {
+	o.Buffer, o.Processes = cmp.Or(o.Buffer, defaultBuffer), cmp.Or(o.Processes, maxFollowed)
+	if t.kept, err = newMaps(o); err != nil {
 		return err
 	}
 	if t.reader, err = ringbuf.NewReader(t.kept.events); err != nil {
@@ -67,21 +66,21 @@ func (t *Tracer) load(o Options) error {
 	return nil
 }
 
-func newMaps(buffer int) (m keptMaps, err error) {
+func newMaps(o Options) (m keptMaps, err error) {
 	for _, one := range []struct {
 		to   **ebpf.Map
 		spec ebpf.MapSpec
 	}{
 		{&m.followed, ebpf.MapSpec{
-			Name: "tare_followed", Type: ebpf.Hash, KeySize: 4, ValueSize: 8, MaxEntries: maxFollowed,
+			Name: "tare_followed", Type: ebpf.Hash, KeySize: 4, ValueSize: 8, MaxEntries: uint32(o.Processes),
 		}},
 		{&m.calls, ebpf.MapSpec{
-			Name: "tare_calls", Type: ebpf.LRUHash, KeySize: 4, ValueSize: 16, MaxEntries: maxCalls,
+			Name: "tare_calls", Type: ebpf.Hash, KeySize: 4, ValueSize: 16, MaxEntries: maxCalls,
 		}},
 		{&m.stacks, ebpf.MapSpec{
 			Name: "tare_stacks", Type: ebpf.StackTrace, KeySize: 4, ValueSize: 8 * stackDepth, MaxEntries: maxStacks,
 		}},
-		{&m.events, ebpf.MapSpec{Name: "tare_events", Type: ebpf.RingBuf, MaxEntries: uint32(buffer)}},
+		{&m.events, ebpf.MapSpec{Name: "tare_events", Type: ebpf.RingBuf, MaxEntries: uint32(o.Buffer)}},
 		{&m.lost, ebpf.MapSpec{Name: "tare_lost", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1}},
 	} {
 		if *one.to, err = ebpf.NewMap(&one.spec); err != nil {

@@ -48,7 +48,7 @@ type descriptors struct {
 	calls    int // thread → when its system call began, and which it is
 	stacks   int
 	events   int // the ring buffer
-	lost     int // one number: events for which the buffer had no room
+	lost     int // one number: what one of the others had no room for
 }
 
 // A coder writes the programs.
@@ -82,8 +82,8 @@ func (c coder) fork() asm.Instructions {
 		c.task(asm.R7, at+offThread, at+offProcess), c.unlessFollowed("end"),
 		c.task(asm.R8, at+offOther, at+offOtherProc),
 		asm.Instructions{asm.Mov.Imm(asm.R1, 1), asm.StoreMem(asm.RFP, value, asm.R1, asm.DWord)},
-		bpf.Update(c.followed, key, value, int32(ebpf.UpdateAny)),
-		begin(at, recording.Fork),
+		c.keep(c.followed, "kept"),
+		named("kept", begin(at, recording.Fork)),
 		c.emit(at, eventSize),
 	)
 }
@@ -172,7 +172,7 @@ func (c coder) enter() asm.Instructions {
 			asm.LoadMem(asm.R1, asm.R6, 8, asm.DWord), asm.StoreMem(asm.RFP, value+8, asm.R1, asm.DWord),
 			asm.FnKtimeGetNs.Call(), asm.StoreMem(asm.RFP, value, asm.R0, asm.DWord),
 		},
-		bpf.Update(c.calls, key, value, int32(ebpf.UpdateAny)),
+		c.keep(c.calls, "end"),
 		bpf.End(),
 	)
 }
@@ -279,8 +279,25 @@ func (c coder) emit(at int16, size int32) asm.Instructions {
 			asm.Mov.Imm(asm.R3, size), asm.Mov.Imm(asm.R4, wakeNobody),
 			asm.FnRingbufOutput.Call(),
 			asm.JEq.Imm(asm.R0, 0, "end"),
-			asm.LoadMapValue(asm.R1, c.lost, 0), asm.Mov.Imm(asm.R2, 1), asm.StoreXAdd(asm.R1, asm.R2, asm.DWord),
 		},
+		c.lose(),
 		bpf.End(),
 	)
+}
+
+// keep puts key and value into a map, and counts it if there is no room: what is not kept has no events. What comes
+// after it has the symbol next.
+func (c coder) keep(fd int, next string) asm.Instructions {
+	return bpf.Join(
+		bpf.Update(fd, key, value, int32(ebpf.UpdateAny)),
+		asm.Instructions{asm.JEq.Imm(asm.R0, 0, next)},
+		c.lose(),
+	)
+}
+
+// lose counts one more that is lost.
+func (c coder) lose() asm.Instructions {
+	return asm.Instructions{
+		asm.LoadMapValue(asm.R1, c.lost, 0), asm.Mov.Imm(asm.R2, 1), asm.StoreXAdd(asm.R1, asm.R2, asm.DWord),
+	}
 }

@@ -32,7 +32,8 @@ var (
 
 // Options say how much a Tracer can record. The zero value is right.
 type Options struct {
-	Buffer int // bytes for the events of one trial, a power of two; 0 = 16 MiB, for some 250,000 events
+	Buffer    int // bytes for the events of one trial, a power of two; 0 = 16 MiB, for some 250,000 events
+	Processes int // that are followed in one trial; 0 = 16,384
 }
 
 // A Tracer records traced trials. One goroutine uses it.
@@ -41,6 +42,7 @@ type Tracer struct {
 	Daemons func(ctx context.Context, cell int) []int
 
 	programs map[string]*ebpf.Program // by tracepoint
+	missed   uint64                   // missedRuns of the trials so far
 	kept     keptMaps
 	reader   *ringbuf.Reader
 	names    func() (symbols, error) // of the kernel's functions, read when they are first needed
@@ -51,8 +53,11 @@ type Tracer struct {
 	raw      []rawEvent
 }
 
-// needs is the kernel that Open needs.
-const needs = "Linux 5.8 or newer with CONFIG_DEBUG_INFO_BTF and CONFIG_BPF_EVENTS"
+// use says what Open needs. CAP_SYSLOG shows the addresses of the kernel's functions.
+var use = bpf.Use{
+	What: "a timeline", Rights: "CAP_BPF, CAP_PERFMON and CAP_SYSLOG",
+	Kernel: "Linux 5.8 or newer with CONFIG_DEBUG_INFO_BTF and CONFIG_BPF_EVENTS",
+}
 
 // Open loads the programs and attaches none. If this is not allowed or not possible here, the error wraps
 // bench.ErrUnsupported and says why and what to do.
@@ -63,7 +68,7 @@ func Open(o Options) (*Tracer, error) {
 	t := &Tracer{names: sync.OnceValues(readSymbols)}
 	err := t.load(o)
 	if err != nil {
-		err = bpf.Refusal(err, "a timeline", needs)
+		err = use.Refusal(err)
 	} else {
 		err = symbolsShown()
 	}
@@ -192,7 +197,7 @@ func (t *Tracer) detach() error {
 	return errors.Join(errs...)
 }
 
-// drain takes all events from the buffer, and how many there was no room for.
+// drain takes all events from the buffer, and how many were lost.
 func (t *Tracer) drain() error {
 	t.reader.SetDeadline(time.Unix(0, 1)) // do not wait for more
 	var record ringbuf.Record
@@ -212,6 +217,24 @@ func (t *Tracer) drain() error {
 	if err := t.kept.lost.Lookup(uint32(0), &lost); err != nil {
 		return fmt.Errorf("read how many events were lost: %w", err)
 	}
-	t.present.Lost = int(lost)
+	missed, err := t.missedRuns()
+	if err != nil {
+		return fmt.Errorf("read how many events were lost: %w", err)
+	}
+	t.present.Lost = int(lost + missed - t.missed)
+	t.missed = missed
 	return nil
+}
+
+// missedRuns is how often the kernel has left out a program, because the same one ran on that CPU. Before Linux 5.12
+// it does not say so.
+func (t *Tracer) missedRuns() (sum uint64, err error) {
+	for _, p := range t.programs {
+		s, err := p.Stats()
+		if err != nil {
+			return 0, err
+		}
+		sum += s.RecursionMisses
+	}
+	return sum, nil
 }

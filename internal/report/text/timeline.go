@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"io"
 	"strings"
 
@@ -22,7 +23,7 @@ func WriteTimelines(w io.Writer, d *report.Document, opt Options) error {
 	for _, t := range d.Timelines.DifferenceTables() {
 		p.rows(&t)
 	}
-	draws, drawn := len(d.Timelines.Differences) <= 1, false
+	draws, key := len(d.Timelines.Differences) <= 1, ""
 	for i := range d.Timelines.Cells {
 		c := &d.Timelines.Cells[i]
 		if c.Value != nil && (opt.All || draws && len(d.Timelines.Differences) == 0) {
@@ -36,13 +37,20 @@ func WriteTimelines(w io.Writer, d *report.Document, opt Options) error {
 			p.wrap(indent+"! ", indent+"  ", warning, yellow)
 		}
 		if draws && c.Drawn != nil {
-			p.waterfall(report.NewWaterfall(c.Drawn, p.chartRoom(), maxLanes))
-			drawn = true
+			w := report.NewWaterfall(c.Drawn, p.chartRoom(), maxLanes)
+			p.waterfall(w)
+			if key = cmp.Or(key, waterfallKey); w.HasUnknown() {
+				key = waterfallKey + unknownKey
+			}
 		}
 	}
-	if drawn {
+	if key != "" {
 		p.line("")
-		p.wrap(indent, indent, waterfallKey, dim)
+		p.wrap(indent, indent, key, dim)
+	}
+	if len(d.Next) > 0 {
+		p.line("")
+		p.steps(d.Next)
 	}
 	p.trailer(d.Trailer)
 	return p.Flush()

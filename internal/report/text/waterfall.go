@@ -27,6 +27,9 @@ func sign(m report.Mark) string {
 
 const waterfallKey = "on the critical path: █ on a CPU, ▓ in the kernel, ▒ waits, ░ waits for a CPU; · works beside it"
 
+// unknownKey follows where that is drawn.
+const unknownKey = "; ? unknown"
+
 // nameRoom is how wide the names of lanes are, and chartRoom what is left for the picture.
 func (p *printer) nameRoom() int { return max(12, p.Width/4) }
 

@@ -87,7 +87,7 @@ func (m *Metric) finding(base, r *Row, in scale) Finding {
 	case e.Low == nil || e.High == nil:
 		return Finding{Unknown, effectText(e, in)[0] + " (" + unit.FormatCount(e.Pairs, "block") + ")", Uncertain}
 	case analysis.Verdict(e.Verdict) == analysis.Unreliable:
-		return Finding{Unknown, m.interval(e, in) + ", control differs", Uncertain}
+		return Finding{Unknown, e.interval(in) + ", control differs", Uncertain}
 	case e.Scale == bench.Difference:
 		return m.amount(e, in)
 	default:
@@ -133,7 +133,7 @@ func (m *Metric) ratio(e *Effect, in scale) Finding {
 		return m.differs(e, in)
 	}
 	if low > 1 || high < 1 {
-		return Finding{Unconfirmed, m.interval(e, in) + ", not confirmed", Uncertain}
+		return Finding{Unconfirmed, e.interval(in) + ", not confirmed", Uncertain}
 	}
 	// An interval that just holds no difference ends there by luck: no bound is said finer than this.
 	const finest = 0.01
@@ -141,7 +141,7 @@ func (m *Metric) ratio(e *Effect, in scale) Finding {
 }
 
 // interval writes an interval as it is, which claims nothing: what is large as in a difference.
-func (m *Metric) interval(e *Effect, in scale) string {
+func (e *Effect) interval(in scale) string {
 	switch {
 	case e.Scale == bench.Difference:
 		s := in.difference(*e.Low, *e.High)
@@ -223,7 +223,7 @@ func (m *Metric) amount(e *Effect, in scale) Finding {
 		}
 	}
 	if low > 0 || high < 0 {
-		return Finding{Unconfirmed, m.interval(e, in) + ", not confirmed", Uncertain}
+		return Finding{Unconfirmed, e.interval(in) + ", not confirmed", Uncertain}
 	}
 	return m.limited(max(high, 0), max(-low, 0), math.Inf(1), format)
 }

@@ -233,8 +233,8 @@ func (d *Document) trustText() string {
 	case t.Needed == 0:
 		s += "; " + unit.FormatCount(d.Runs[0].Blocks, "block")
 	case t.Pairs >= t.Needed && len(t.Settle) > 0:
-		s += fmt.Sprintf("; %s (%d needed; what is open needs about %s)",
-			unit.FormatCount(t.Pairs, "block"), t.Needed, countRange(t.Settle[0], t.Settle[1]))
+		s += fmt.Sprintf("; %s, cells without a verdict need about %s",
+			unit.FormatCount(t.Pairs, "block"), countRange(t.Settle[0], t.Settle[1]))
 	case t.Pairs >= t.Needed:
 		s += fmt.Sprintf("; %s (%d needed)", unit.FormatCount(t.Pairs, "block"), t.Needed)
 	default:
@@ -260,11 +260,9 @@ func settle(primary []Metric) (all []int) {
 	for _, m := range primary {
 		for _, c := range m.Conditions {
 			for _, r := range c.Rows {
-				if r.Finding == nil || r.Effect == nil || r.Effect.needed == 0 ||
-					!slices.Contains([]FindingKind{AtMost, Unknown, Unconfirmed}, r.Finding.Kind) {
-					continue
+				if r.isOpen() && r.Effect != nil && r.Effect.needed > 0 {
+					all = append(all, r.Effect.needed)
 				}
-				all = append(all, r.Effect.needed)
 			}
 		}
 	}
@@ -315,9 +313,12 @@ func (d *Document) withWarnings(gives string) string {
 func unsettled(primary []Metric) bool {
 	return slices.ContainsFunc(primary, func(m Metric) bool {
 		return slices.ContainsFunc(m.Conditions, func(c Condition) bool {
-			return slices.ContainsFunc(c.Rows, func(r Row) bool {
-				return r.Finding != nil && slices.Contains([]FindingKind{AtMost, Unknown, Unconfirmed}, r.Finding.Kind)
-			})
+			return slices.ContainsFunc(c.Rows, func(r Row) bool { return r.isOpen() })
 		})
 	})
+}
+
+// isOpen reports whether more blocks could tell more of a row.
+func (r *Row) isOpen() bool {
+	return r.Finding != nil && slices.Contains([]FindingKind{AtMost, Unknown, Unconfirmed}, r.Finding.Kind)
 }

@@ -19,10 +19,14 @@ import (
 )
 
 func main() {
-	tree, err := filepath.Abs("..")
-	if err != nil || len(os.Args) < 3 {
-		fmt.Fprintln(os.Stderr, "usage: go run -C tools ./typecheck ARCHITECTURE PACKAGE...", err)
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: go run -C tools ./typecheck ARCHITECTURE PACKAGE...")
 		os.Exit(2)
+	}
+	tree, err := filepath.Abs("..")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "typecheck:", err)
+		os.Exit(1)
 	}
 	loaded, err := packages.Load(&packages.Config{
 		Mode: packages.LoadAllSyntax | packages.NeedModule,

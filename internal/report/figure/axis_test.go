@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 )
@@ -41,7 +42,7 @@ func TestNamesApart(t *testing.T) {
 		for i := range order {
 			order[i] = i
 		}
-		slices.SortStableFunc(order, func(a, b int) int { return compare(ends[a].y, ends[b].y) })
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(ends[a].y, ends[b].y) })
 		at := apart(order, ends)
 		for k := range at {
 			if at[k] < topSpace || k > 0 && at[k]-at[k-1] < letter-0.5 {

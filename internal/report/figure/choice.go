@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -20,7 +21,7 @@ func chosen[T any](all []T, n int, size func(T) float64) []T {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return compare(size(all[b]), size(all[a])) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(size(all[b]), size(all[a])) })
 	order = order[:n]
 	slices.Sort(order)
 	kept := make([]T, n)
@@ -28,16 +29,6 @@ func chosen[T any](all []T, n int, size func(T) float64) []T {
 		kept[k] = all[i]
 	}
 	return kept
-}
-
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // shownRows are the rows with values, the baseline and those that differ most, and how many have values.

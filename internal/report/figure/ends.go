@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"slices"
 	"unicode/utf8"
 
@@ -58,7 +59,7 @@ func (n names) write(c *canvas, ends []point, y float64) {
 			order = append(order, i)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return compare(ends[a].y, ends[b].y) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(ends[a].y, ends[b].y) })
 	at := apart(order, ends)
 	for k, i := range order {
 		c.text(n.right()+8, at[k]+4, left, lineInk(i), small, plain.Line(n[i]))

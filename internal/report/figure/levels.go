@@ -219,13 +219,13 @@ func levelAxis(series map[string][]levelPoint, right float64) axis {
 			}
 		}
 	}
-	slices.SortFunc(a.ticks, func(p, q tick) int { return compare(p.at, q.at) })
+	slices.SortFunc(a.ticks, func(p, q tick) int { return cmp.Compare(p.at, q.at) })
 	return a
 }
 
 // levelLine draws one cell, and says where its line ends.
 func (c *canvas) levelLine(x, y *axis, n int, points []levelPoint) point {
-	slices.SortFunc(points, func(p, q levelPoint) int { return compare(p.at, q.at) })
+	slices.SortFunc(points, func(p, q levelPoint) int { return cmp.Compare(p.at, q.at) })
 	var line []point
 	for _, p := range points {
 		line = append(line, c.value(x.at(p.at), y, *p.row.Median, p.row.Low, p.row.High, n))

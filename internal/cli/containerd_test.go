@@ -3,9 +3,11 @@ package cli_test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -33,6 +35,7 @@ func TestContainerdRestarts(t *testing.T) {
 		"--blocks", "20", "--warmup", "0", "--washout", "off", "--precision", "off", "--no-control",
 		"--operation-timeout", "10s")
 	p.await(t, r, 6)
+	awaitTask(t, d)
 	kill(t, d.containerd)
 	p.awaitFailure(t, r)
 	d.beginContainerd(t)
@@ -54,6 +57,22 @@ func TestContainerdRestarts(t *testing.T) {
 	}
 	p.nothingLeft(t)
 	nothingIn(t, d)
+}
+
+// awaitTask waits until a task is there. A containerd 1.6 that is killed while it makes a snapshot instead, between
+// the rename of its directory and the commit, can also fail the next trial: the directory is already there.
+func awaitTask(t *testing.T, d *daemon) {
+	t.Helper()
+	for until := time.Now().Add(testTimeout); time.Now().Before(until); time.Sleep(time.Millisecond) {
+		tasks, err := filepath.Glob(filepath.Join(d.dir, "containerd-state", "io.containerd.runtime.v2.task", "tare", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(tasks) > 0 {
+			return
+		}
+	}
+	t.Fatalf("no task within %v", testTimeout)
 }
 
 // awaitFailure waits until a trial of the newest run has failed.

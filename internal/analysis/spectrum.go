@@ -35,6 +35,7 @@ type SpectrumPoint struct {
 	Median    float64     // in seconds
 	Low, High float64     // of the 95 % interval of the median; NaN below 6 trials
 	Change    *Comparison // paired with the baseline's; nil for the baseline. Its P is not adjusted, and it has no verdict
+	Values    []float64   // those of the trials, parallel to Result.BlockNumbers; NaN = none
 }
 
 // spectrumPercentiles are those that are looked at.
@@ -119,7 +120,7 @@ func (t *table) spectrumCell(columns [][][]float64, cell, baseline int) Spectrum
 	out := SpectrumCell{Cell: cell}
 	for p, share := range spectrumPercentiles() {
 		x := columns[p][cell]
-		point := SpectrumPoint{P: share}
+		point := SpectrumPoint{P: share, Values: x}
 		point.Trials, point.Median, point.Low, point.High = location(x)
 		if point.Trials == 0 {
 			continue
@@ -148,6 +149,8 @@ type CurveCell struct {
 	At        []int     // positions in the series, from 1; at most MaxCurve of them, the same in all cells that go so far
 	Median    []float64 // over the trials that went so far, at least half of them; parallel to At
 	Low, High []float64 // the quartiles
+	// Values are those of the trials: for each of At, parallel to Result.BlockNumbers; NaN = none.
+	Values [][]float64
 }
 
 // MaxCurve is how many points a Curve has at most.
@@ -155,11 +158,12 @@ const MaxCurve = 400
 
 // curves sums up the series of all trials that count.
 func (t *table) curves() (all []Curve) {
-	series := make(map[string][][][]float64) // by metric and cell: the trials'
+	series := make(map[string][][][]float64) // by metric, cell and block; nil = none
 	var names []string
 	for i := range t.run.Samples {
 		s := &t.run.Samples[i]
-		if s.Outcome != bench.OK || s.Trial.Warmup() {
+		block, counts := slices.BinarySearch(t.blocks, s.Trial.Block)
+		if s.Outcome != bench.OK || s.Trial.Warmup() || !counts {
 			continue
 		}
 		for _, one := range s.Series {
@@ -169,9 +173,11 @@ func (t *table) curves() (all []Curve) {
 			if series[one.Metric] == nil {
 				names = append(names, one.Metric)
 				series[one.Metric] = make([][][]float64, len(t.cells))
+				for c := range t.cells {
+					series[one.Metric][c] = make([][]float64, len(t.blocks))
+				}
 			}
-			of := series[one.Metric]
-			of[s.Trial.Cell] = append(of[s.Trial.Cell], one.Values)
+			series[one.Metric][s.Trial.Cell][block] = one.Values
 		}
 	}
 	for _, name := range names {
@@ -195,14 +201,16 @@ func (t *table) curves() (all []Curve) {
 	return all
 }
 
-// reach is up to where at least half of the trials of a cell went.
-func reach(trials [][]float64) int {
-	if len(trials) == 0 {
-		return 0
+// reach is up to where at least half of the trials of a cell went. It takes their series by block; nil is none.
+func reach(blocks [][]float64) int {
+	var lengths []int
+	for _, x := range blocks {
+		if x != nil {
+			lengths = append(lengths, len(x))
+		}
 	}
-	lengths := make([]int, len(trials))
-	for i, x := range trials {
-		lengths[i] = len(x)
+	if len(lengths) == 0 {
+		return 0
 	}
 	slices.Sort(lengths)
 	return lengths[(len(lengths)-1)/2]
@@ -216,20 +224,26 @@ func (t *table) hasTimesPerSecond(series string) bool {
 	})
 }
 
-// curveOf sums up the series of one cell at every n-th position, and leaves out zeros that are no values.
-func curveOf(cell int, trials [][]float64, every int, noZero bool) CurveCell {
-	out := CurveCell{Cell: cell, Trials: len(trials)}
-	for i := 0; i < reach(trials); i += every {
+// curveOf sums up the series of one cell, by block, at every n-th position, and leaves out zeros that are no values.
+func curveOf(cell int, blocks [][]float64, every int, noZero bool) CurveCell {
+	out := CurveCell{Cell: cell}
+	for _, series := range blocks {
+		if series != nil {
+			out.Trials++
+		}
+	}
+	for i := 0; i < reach(blocks); i += every {
 		var x []float64
-		for _, trial := range trials {
-			if i < len(trial) && isUsable(trial[i]) && !(noZero && trial[i] == 0) {
-				x = append(x, trial[i])
+		each := slices.Repeat([]float64{math.NaN()}, len(blocks))
+		for block, series := range blocks {
+			if i < len(series) && isUsable(series[i]) && !(noZero && series[i] == 0) {
+				x, each[block] = append(x, series[i]), series[i]
 			}
 		}
 		if len(x) == 0 {
 			continue
 		}
-		out.At = append(out.At, i+1)
+		out.At, out.Values = append(out.At, i+1), append(out.Values, each)
 		out.Median = append(out.Median, stat.Median(x))
 		out.Low = append(out.Low, stat.Quantile(x, 0.25))
 		out.High = append(out.High, stat.Quantile(x, 0.75))

@@ -6,34 +6,16 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/text/unit"
-	"github.com/tare-bench/tare/internal/workload/density"
-	"github.com/tare-bench/tare/internal/workload/lifecycle"
-	"github.com/tare-bench/tare/internal/workload/pull"
-	"github.com/tare-bench/tare/internal/workload/start"
 )
 
 // CodePlanted is the warning of a run in which starts were delayed on purpose.
 const CodePlanted = "planted"
 
-// startTimes lists the metrics that have the step "start" of a trial in their time, which a plant delays. The survey
-// of a host puts the name of the part before some of them.
-func startTimes() []string {
-	lives := []string{lifecycle.First, lifecycle.Total, lifecycle.Start}
-	starts := []string{density.EachStart, density.FirstStart, density.LastStart, density.FillTime}
-	all := slices.Concat(lives, starts, []string{start.Ready, start.Started, start.Port, pull.Cold, pull.Start})
-	for _, name := range lives {
-		all = append(all, "start."+name)
-	}
-	for _, name := range starts {
-		all = append(all, "density."+name)
-	}
-	return all
-}
-
 // ShowsPlants reports whether a primary metric shows that a start was delayed on purpose.
 func (p *Planned) ShowsPlants() bool {
-	return slices.ContainsFunc(p.Workload.Metrics(), func(m bench.Metric) bool {
-		return p.Plan.Role(m) == bench.Primary && slices.Contains(startTimes(), m.Name)
+	w, ok := p.Workload.(bench.Starter)
+	return ok && slices.ContainsFunc(p.Workload.Metrics(), func(m bench.Metric) bool {
+		return p.Plan.Role(m) == bench.Primary && slices.Contains(w.StartTimes(), m.Name)
 	})
 }
 

@@ -71,12 +71,15 @@ func reversed(id string) string {
 	return string(b)
 }
 
-// Shorten has the problems of an error name runs by the short forms of their IDs.
+// Shorten has an error and its problems name runs by the short forms of their IDs.
 func (s *Shortener) Shorten(ctx context.Context, err error) error {
 	for p := range Problems(err) {
 		if p.Run != "" {
 			p.Run = s.Short(ctx, p.Run)
 		}
+	}
+	if taken := (*bench.NameTaken)(nil); errors.As(err, &taken) {
+		taken.ID = s.Short(ctx, taken.ID)
 	}
 	return err
 }

@@ -72,6 +72,12 @@ func CheckReach(w Workload, e Engine, spec Spec) error {
 	return nil
 }
 
+// A Starter is a Workload whose trials start containers while some of its metrics are timed: a Plant delays these.
+type Starter interface {
+	// StartTimes lists the names of the metrics that have the step "start" of a trial in their time.
+	StartTimes() []string
+}
+
 // A PartMeasurer is a Workload whose options say which of its parts a trial has, and so which of its metrics.
 type PartMeasurer interface {
 	// Measures reports whether trials with these options, each of which is valid, measure a metric

@@ -67,7 +67,7 @@ func (a *invocation) check(ctx context.Context, s bench.Store, names []string) e
 		File []string     `json:"file"` // what is wrong with the file as such
 		Runs []checkedRun `json:"runs"`
 	}{[]string{}, []checkedRun{}}
-	bad := false
+	bad, short := false, app.NewShortener(ctx, s)
 	wrong, err := checkStored(ctx, s, store, names, func(c bench.CheckResult) error {
 		r := checkedRun{ID: c.ID, Trials: c.Samples, Sums: c.Summed}
 		if c.Err != nil {
@@ -83,7 +83,7 @@ func (a *invocation) check(ctx context.Context, s bench.Store, names []string) e
 		if a.global.JSON {
 			out.Runs = append(out.Runs, r)
 		} else {
-			a.printChecked(r)
+			a.printChecked(short.Short(ctx, r.ID), r)
 		}
 		return nil
 	})
@@ -123,16 +123,16 @@ func checkStored(
 	return nil, nil
 }
 
-func (a *invocation) printChecked(r checkedRun) {
+func (a *invocation) printChecked(id string, r checkedRun) {
 	switch {
 	case r.Error != "":
-		fmt.Fprintf(a.stdout, "%s: cannot be read: %s\n", plain.Line(r.ID), plain.Line(r.Error))
+		fmt.Fprintf(a.stdout, "%s: cannot be read: %s\n", plain.Line(id), plain.Line(r.Error))
 	case len(r.Damaged) > 0:
-		fmt.Fprintf(a.stdout, "%s: damaged trials: %d of %d\n", r.ID, len(r.Damaged), r.Trials)
+		fmt.Fprintf(a.stdout, "%s: damaged trials: %d of %d\n", id, len(r.Damaged), r.Trials)
 	case r.Sums:
-		fmt.Fprintf(a.stdout, "%s: %s, unchanged\n", r.ID, unit.FormatCount(r.Trials, "trial"))
+		fmt.Fprintf(a.stdout, "%s: %s, unchanged\n", id, unit.FormatCount(r.Trials, "trial"))
 	default:
-		fmt.Fprintf(a.stdout, "%s: %s, not checked: an older tare stored it without checksums\n", r.ID,
+		fmt.Fprintf(a.stdout, "%s: %s, not checked: an older tare stored it without checksums\n", id,
 			unit.FormatCount(r.Trials, "trial"))
 	}
 	if r.Written != "" {

@@ -25,6 +25,7 @@ func composable(t *testing.T) (engines []string) {
 
 // The built-in experiment says for each engine what compose adds.
 func TestCompose(t *testing.T) {
+	t.Parallel() // it measures nothing
 	p := newTestEnv(t)
 	var d report.Document
 	decode(t, p.must(t, "run", "compose", "--json", "--engine", strings.Join(composable(t), ","), "--blocks", "1",
@@ -37,6 +38,7 @@ func TestCompose(t *testing.T) {
 
 // Compose goes on when tare is killed. Clean ends it, and finds all that it has made until then.
 func TestComposeKilled(t *testing.T) {
+	t.Parallel() // it measures nothing
 	for _, engine := range composable(t) {
 		t.Run(engine, func(t *testing.T) {
 			p := newTestEnv(t)

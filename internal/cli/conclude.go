@@ -21,7 +21,7 @@ func (a *invocation) conclude(
 	short := app.NewShortener(ctx, s)
 	discarded, keepErr := app.Discard(ctx, s, stored)
 	if len(stored.Samples) > 0 && !quiet {
-		end := storedHint(stored)
+		end := storedHint(stored, shortIn(ctx, short))
 		if discarded {
 			end = nil
 		}

@@ -145,11 +145,11 @@ func (a *invocation) importFiles(ctx context.Context, s bench.Store, names []str
 		err := a.importFile(ctx, s, name, &all)
 		var faults *record.Faults
 		if err != nil && !errors.As(err, &faults) {
-			return errors.Join(a.printImported(all), damaged, err)
+			return errors.Join(a.printImported(ctx, s, all), damaged, err)
 		}
 		damaged = errors.Join(damaged, err)
 	}
-	return errors.Join(a.printImported(all), damaged)
+	return errors.Join(a.printImported(ctx, s, all), damaged)
 }
 
 func (a *invocation) importFile(ctx context.Context, s bench.Store, name string, all *[]app.ImportedRun) error {
@@ -183,10 +183,11 @@ func (a *invocation) importFile(ctx context.Context, s bench.Store, name string,
 	return nil
 }
 
-func (a *invocation) printImported(all []app.ImportedRun) error {
+func (a *invocation) printImported(ctx context.Context, s bench.Store, all []app.ImportedRun) error {
 	if a.global.JSON {
 		return a.printJSON(all)
 	}
+	short := app.NewShortener(ctx, s)
 	for _, r := range all {
 		unchecked := ""
 		if !r.Sums {
@@ -194,7 +195,7 @@ func (a *invocation) printImported(all []app.ImportedRun) error {
 		}
 		unnamed := ""
 		if r.Unnamed != nil {
-			unnamed = ", without its name: " + r.Unnamed.Error()
+			unnamed = ", without its name: " + short.Shorten(ctx, r.Unnamed).Error()
 		}
 		damaged := ""
 		if r.Damaged > 0 {
@@ -204,8 +205,8 @@ func (a *invocation) printImported(all []app.ImportedRun) error {
 		for _, l := range r.Labels {
 			labels.WriteString(", " + plain.Line(l.Key+"="+l.Value))
 		}
-		fmt.Fprintf(a.stdout, "%s: %s, %s%s%s%s%s\n", r.ID, r.Status, unit.FormatCount(r.Samples, "trial"), damaged,
-			unchecked, unnamed, labels.String())
+		fmt.Fprintf(a.stdout, "%s: %s, %s%s%s%s%s\n", short.Short(ctx, r.ID), r.Status,
+			unit.FormatCount(r.Samples, "trial"), damaged, unchecked, unnamed, labels.String())
 	}
 	return nil
 }

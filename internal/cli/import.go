@@ -168,5 +168,5 @@ func (a *invocation) importResults(ctx context.Context, s bench.Store, what app.
 	if err != nil && len(all) == 0 {
 		return err
 	}
-	return errors.Join(a.printImported(all), err)
+	return errors.Join(a.printImported(ctx, s, all), err)
 }

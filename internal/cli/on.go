@@ -141,13 +141,16 @@ func (a *invocation) concludeOn(
 	switch len(stored) {
 	case 0:
 	case 1:
-		err = a.report(stored[0], format, shortIn(ctx, short), storedHint(stored[0]))
+		err = a.report(stored[0], format, shortIn(ctx, short), storedHint(stored[0], shortIn(ctx, short)))
 	default:
 		d, compareErr := a.comparison(ctx, s, names, "auto")
 		if err = compareErr; err == nil {
 			err = a.render(d, format)
 		}
 		if !a.global.JSON && !a.global.Quiet {
+			for i := range names {
+				names[i] = short.Short(ctx, names[i])
+			}
 			a.notice("saved as %s", strings.Join(names, ", "))
 		}
 	}

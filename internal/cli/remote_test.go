@@ -115,6 +115,7 @@ func askedOf(engines, networks string, more ...string) []string {
 
 // What the other machine does is measured from here, and the run says where that was.
 func TestRemoteRun(t *testing.T) {
+	t.Parallel() // it measures nothing
 	l := newFarMachine(t, runsCommand)
 	p := l.client(t)
 	first := p.must(t, asked("--verbose")...)
@@ -338,6 +339,7 @@ func TestClientKilled(t *testing.T) {
 // at the address by which this machine was reached, those in containers by the port that is published
 // there.
 func TestTwoMachines(t *testing.T) {
+	t.Parallel() // it measures nothing
 	if os.Geteuid() != 0 {
 		t.Skip("a network namespace takes root")
 	}

@@ -144,9 +144,9 @@ func (a *invocation) render(d *report.Document, o formatOptions) error {
 	return errors.Join(err, writeReports(o.dir, d))
 }
 
-// storedHint says where a run was saved. What can be done with it, the report says.
-func storedHint(r *bench.Run) []string {
-	as := r.Header.ID
+// storedHint says what a run was saved as. What can be done with it, the report says.
+func storedHint(r *bench.Run, short report.Short) []string {
+	as := short(r.Header.ID)
 	if name := r.Header.Name; name != "" {
 		as = name + ", " + as
 	}

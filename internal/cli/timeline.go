@@ -267,7 +267,8 @@ func (a *invocation) concludeExplained(ctx context.Context, s bench.Store, id, o
 	outcome, beside := app.Conclude(r, runErr, ctx.Err() != nil)
 	var shown error
 	if outcome == nil || errors.Is(outcome, app.ErrTrialsFailed) {
-		shown = a.timelines(r, timelineOptions{of: of}, formatOptions{}, shortIn(kept, short), storedHint(r))
+		shown = a.timelines(r, timelineOptions{of: of}, formatOptions{}, shortIn(kept, short),
+			storedHint(r, shortIn(kept, short)))
 	}
 	_, err = app.Discard(kept, s, r)
 	return errors.Join(short.Shorten(kept, cmp.Or(shown, outcome)), beside, err)

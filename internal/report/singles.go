@@ -75,6 +75,7 @@ type SpectrumPoint struct {
 	// Change is the ratio to the baseline's percentile in the same block. It is a plain
 	// interval: nothing is claimed from it. Null for the baseline.
 	Change *Interval `json:"change"`
+	Values Numbers   `json:"values"` // of the trials, for each of the run's block numbers; null = none
 }
 
 // An Interval is an estimate and its plain 95 % interval.
@@ -103,6 +104,8 @@ type CurveCell struct {
 	Median Numbers `json:"median"` // over the trials, parallel to at
 	Low    Numbers `json:"low"`    // the quartiles over the trials
 	High   Numbers `json:"high"`
+	// Values are those of the trials: for each of at, one for each of the run's block numbers; null = none.
+	Values []Numbers `json:"values"`
 }
 
 func newSpectra(r *analysis.Result) []Spectrum {
@@ -116,7 +119,9 @@ func newSpectra(r *analysis.Result) []Spectrum {
 		for _, c := range s.Cells {
 			cell := SpectrumCell{Cell: cells[c.Cell].Name, Points: []SpectrumPoint{}}
 			for _, p := range c.Points {
-				point := SpectrumPoint{P: p.P, Trials: p.Trials, Median: p.Median, Low: number(p.Low), High: number(p.High)}
+				point := SpectrumPoint{
+					P: p.P, Trials: p.Trials, Median: p.Median, Low: number(p.Low), High: number(p.High), Values: p.Values,
+				}
 				if x := p.Change; x != nil {
 					point.Change = &Interval{x.Pairs, number(x.Estimate), number(x.Low), number(x.High)}
 				}
@@ -136,10 +141,14 @@ func newCurves(r *analysis.Result) []Curve {
 		m := metricNamed(r.Header, name)
 		out := Curve{Metric: c.Metric, Title: m.Title, Unit: m.Unit, PerSecond: perSecond, Condition: c.Condition}
 		for _, one := range c.Cells {
-			out.Cells = append(out.Cells, CurveCell{
+			cell := CurveCell{
 				Cell: r.Header.Plan.Cells[one.Cell].Name, Trials: one.Trials, At: one.At,
 				Median: one.Median, Low: one.Low, High: one.High,
-			})
+			}
+			for _, x := range one.Values {
+				cell.Values = append(cell.Values, x)
+			}
+			out.Cells = append(out.Cells, cell)
 		}
 		all = append(all, out)
 	}

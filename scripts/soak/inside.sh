@@ -148,9 +148,17 @@ objects() {
 		"$@" network ls --format '{{.Name}}'; } | sed "s|^|$* |"
 }
 
-# remember: lists what there is into /tmp/before, once that stays as it is. What was removed before,
-# such as by 'tare doctor', containerd collects some time later.
+# collect has containerd collect now what was removed before, such as by 'tare doctor': otherwise it does so some
+# time later. A lease that is removed so waits for that.
+collect() {
+	local namespace
+	namespace=$(ctr namespaces list --quiet | head -n 1)
+	[ -z "$namespace" ] || ctr -n "$namespace" leases delete --sync "$(ctr -n "$namespace" leases create)" >/dev/null
+}
+
+# remember: lists what there is into /tmp/before, once that stays as it is.
 remember() {
+	collect
 	inventory | sort >/tmp/before
 	for _ in $(seq 10); do
 		sleep 2

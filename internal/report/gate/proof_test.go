@@ -25,19 +25,32 @@ func noises(sd float64) map[string]analysistest.Shape {
 		}
 		return normal(r)
 	}
-	walk := 0.0
 	return map[string]analysistest.Shape{
 		"normal":       {Noise: normal},
 		"heavy-tailed": {Noise: t3},
 		"spikes":       {Noise: spikes},
-		"drifting":     {Noise: normal, Block: func(_ *rand.Rand, b int) float64 { return 0.01 * float64(b) }},
-		"walking": {Noise: normal, Block: func(r *rand.Rand, b int) float64 {
+		"drifting":     machine(normal, func(_ *rand.Rand, before float64) float64 { return before + sd/10 }),
+		"walking":      machine(normal, func(r *rand.Rand, before float64) float64 { return before + sd/2*r.NormFloat64() }),
+	}
+}
+
+// machine has noise and, for all metrics of a trial alike, a state of the machine, which changes from each trial to
+// the next, within blocks, too.
+func machine(noise func(*rand.Rand) float64, next func(r *rand.Rand, before float64) float64) analysistest.Shape {
+	state, values, all := 0.0, 0, len(twelve())
+	return analysistest.Shape{
+		Block: func(_ *rand.Rand, b int) float64 {
 			if b == 0 {
-				walk = 0
+				state, values = 0, 0
 			}
-			walk += 0.03 * r.NormFloat64()
-			return walk
-		}},
+			return 0
+		},
+		Noise: func(r *rand.Rand) float64 {
+			if values++; values%all == 1 {
+				state = next(r, state)
+			}
+			return state + noise(r)
+		},
 	}
 }
 

@@ -45,6 +45,9 @@ func (workload) Doc() string {
 		"and the daemons."
 }
 
+// StartTimes implements bench.Starter.
+func (workload) StartTimes() []string { return []string{EachStart, FirstStart, LastStart, FillTime} }
+
 func (workload) Metrics() []bench.Metric {
 	m := func(name, title, u string, better bench.Direction, role bench.Role, doc string) bench.Metric {
 		return bench.Metric{Name: name, Title: title, Unit: u, Better: better, Role: role, Scale: bench.Difference, Doc: doc}

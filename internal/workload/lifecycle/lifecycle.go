@@ -45,6 +45,9 @@ func (workload) Doc() string {
 	return "One container from create to remove: the time to its first instruction, and the time of each operation."
 }
 
+// StartTimes implements bench.Starter.
+func (workload) StartTimes() []string { return []string{First, Total, Start} }
+
 func (workload) Metrics() []bench.Metric {
 	metrics := []bench.Metric{
 		secondsMetric(First, "time to first instruction", bench.Primary, bench.Ratio,

@@ -26,7 +26,7 @@ func (throughput) Metrics() []bench.Metric {
 	m := func(name, title, u string, better bench.Direction, scale bench.Scale, doc string) bench.Metric {
 		return bench.Metric{Name: name, Title: title, Unit: u, Better: better, Role: bench.Detail, Scale: scale, Doc: doc}
 	}
-	rate := m("throughput.rate", "throughput", "B/s", bench.Higher, bench.Ratio,
+	rate := m("throughput.rate", "network throughput", "B/s", bench.Higher, bench.Ratio,
 		"Bytes that the receiving programs read in the measured time, without network headers, per second; "+
 			"the sum of both directions.")
 	rate.Role = bench.Primary

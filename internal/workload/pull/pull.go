@@ -44,6 +44,9 @@ func (workload) Doc() string {
 		"and creates and starts a container of it."
 }
 
+// StartTimes implements bench.Starter.
+func (workload) StartTimes() []string { return []string{Cold, Start} }
+
 func (workload) Metrics() []bench.Metric {
 	m := func(name, title string, role bench.Role, doc string) bench.Metric {
 		scale := bench.Difference

@@ -39,6 +39,9 @@ func (workload) Doc() string {
 		"answers over HTTP, it logs a line, or its health check succeeds."
 }
 
+// StartTimes implements bench.Starter.
+func (workload) StartTimes() []string { return []string{Ready, Started, Port} }
+
 func (workload) Metrics() []bench.Metric {
 	m := func(name, title string, role bench.Role, scale bench.Scale, doc string) bench.Metric {
 		return bench.Metric{Name: name, Title: title, Unit: "s", Better: bench.Lower, Role: role, Scale: scale, Doc: doc}

@@ -125,6 +125,18 @@ func (s survey) Metrics() []bench.Metric {
 	return all
 }
 
+// StartTimes implements bench.Starter: it lists those of every part.
+func (s survey) StartTimes() (all []string) {
+	for _, p := range s.parts {
+		if w, ok := p.Workload.(bench.Starter); ok {
+			for _, name := range w.StartTimes() {
+				all = append(all, p.metric(name))
+			}
+		}
+	}
+	return all
+}
+
 func later(m bench.Metric) int {
 	if m.Role == bench.Primary {
 		return 0

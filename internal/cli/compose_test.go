@@ -25,7 +25,7 @@ func composable(t *testing.T) (engines []string) {
 
 // The built-in experiment says for each engine what compose adds.
 func TestCompose(t *testing.T) {
-	t.Parallel() // it measures nothing
+	t.Parallel() // it asserts no time
 	p := newTestEnv(t)
 	var d report.Document
 	decode(t, p.must(t, "run", "compose", "--json", "--engine", strings.Join(composable(t), ","), "--blocks", "1",
@@ -38,7 +38,7 @@ func TestCompose(t *testing.T) {
 
 // Compose goes on when tare is killed. Clean ends it, and finds all that it has made until then.
 func TestComposeKilled(t *testing.T) {
-	t.Parallel() // it measures nothing
+	t.Parallel() // it asserts no time
 	for _, engine := range composable(t) {
 		t.Run(engine, func(t *testing.T) {
 			p := newTestEnv(t)

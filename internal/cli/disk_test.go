@@ -109,7 +109,7 @@ func TestOtherDisksFull(t *testing.T) {
 // Runs at the same time share a store and a state directory, and clean takes
 // nothing of runs that are under way.
 func TestTwoRunsAtOnce(t *testing.T) {
-	t.Parallel() // it measures nothing
+	t.Parallel() // it asserts no time
 	p := newTestEnv(t)
 	engines := usable(t, "native", "floor", "runc")
 	both := []*process{p.begin(t, small(engines, "--blocks", "12")...), p.begin(t, small(engines, "--blocks", "12")...)}

@@ -13,7 +13,7 @@ import (
 // A run that is under way is told from one that was interrupted: nobody is advised to resume
 // it, and it is not removed.
 func TestRunUnderWay(t *testing.T) {
-	t.Parallel() // it measures nothing
+	t.Parallel() // it asserts no time
 	p := newTestEnv(t)
 	file := p.write(t, "sleep.yaml",
 		"workload: lifecycle\nspec: {argv: [/tare-agent, sleep, 1s]}\nfactors: {engine: [native]}\n")

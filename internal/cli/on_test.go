@@ -343,7 +343,7 @@ func TestOnInterrupted(t *testing.T) {
 
 // Real sshds in network namespaces, with real keys and known hosts.
 func TestOnRealSSH(t *testing.T) {
-	t.Parallel() // it measures nothing
+	t.Parallel() // it asserts no time
 	sshd, err := findSSHD()
 	if os.Geteuid() != 0 || err != nil {
 		t.Skipf("two sshds take root and OpenSSH's server: %v", err)

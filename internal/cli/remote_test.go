@@ -115,7 +115,7 @@ func askedOf(engines, networks string, more ...string) []string {
 
 // What the other machine does is measured from here, and the run says where that was.
 func TestRemoteRun(t *testing.T) {
-	t.Parallel() // it measures nothing
+	t.Parallel() // it asserts no time
 	l := newFarMachine(t, runsCommand)
 	p := l.client(t)
 	first := p.must(t, asked("--verbose")...)
@@ -315,7 +315,7 @@ func TestServerKilled(t *testing.T) {
 
 // A client that is killed leaves nothing on the other machine.
 func TestClientKilled(t *testing.T) {
-	t.Parallel() // it measures nothing
+	t.Parallel() // it asserts no time
 	l := newFarMachine(t, "")
 	l.setSSH(t, l.lends(""))
 	p := l.client(t)
@@ -339,7 +339,7 @@ func TestClientKilled(t *testing.T) {
 // at the address by which this machine was reached, those in containers by the port that is published
 // there.
 func TestTwoMachines(t *testing.T) {
-	t.Parallel() // it measures nothing
+	t.Parallel() // it asserts no time
 	if os.Geteuid() != 0 {
 		t.Skip("a network namespace takes root")
 	}

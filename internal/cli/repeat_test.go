@@ -13,7 +13,7 @@ import (
 
 // The command that a report gives plans the very same, also where the experiment says something else.
 func TestRepeatedCommand(t *testing.T) {
-	t.Parallel() // it measures nothing
+	t.Parallel() // it asserts no time
 	for name, args := range map[string][]string{
 		"by default": {"lifecycle", "--blocks", "2"},
 		"with everything": {

@@ -102,5 +102,9 @@ func (a *invocation) checkName(ctx context.Context, cmd *cobra.Command, name str
 	if name == "" {
 		return &usageError{errors.New("--name has no name"), "name the run, or leave --name out"}
 	}
-	return a.withRuns(ctx, func(s bench.Store) error { return app.CheckName(ctx, s, name) })
+	err := a.withRuns(ctx, func(s bench.Store) error { return app.CheckName(ctx, s, name) })
+	if isKind(err, app.NoStore) { // the run makes it
+		return app.CheckName(ctx, app.EmptyStore{}, name)
+	}
+	return err
 }

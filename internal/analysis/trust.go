@@ -50,7 +50,7 @@ func doubts(nothing bool) []doubt {
 		failed = Low
 	}
 	return []doubt{
-		{CodeControl, Low, "the same thing measured twice differs from itself"},
+		{CodeControl, Low, "the same thing measured twice differs from itself in all rows"},
 		{CodeFailed, failed, "some trials failed"}, // before what is missing because of it
 		{CodePartFailed, Medium, "some parts failed"},
 		{CodeNoBaseline, Low, "a baseline always failed"},
@@ -108,6 +108,8 @@ func partly(code string) string {
 		return "some cells have too few values"
 	case CodeFewPairs:
 		return "some comparisons have too few blocks"
+	case CodeControl:
+		return "the same thing measured twice differs from itself in some rows"
 	default:
 		return ""
 	}
@@ -193,6 +195,8 @@ func trust(all *table, r *Result, work []*measure) Trust {
 	}
 	t.lower(doubts(compared > 0 && t.Pairs == 0), r.Warnings, func(code string) string {
 		switch {
+		case code == CodeControl:
+			return unreliableRows(all, work)
 		case code == CodeFailed:
 			return all.trialsThat(func(s *bench.Sample) bool { return s.Outcome.Failure() }) + " did not succeed"
 		case code == CodePartFailed:
@@ -207,4 +211,33 @@ func trust(all *table, r *Result, work []*measure) Trust {
 		return partly(code)
 	})
 	return t
+}
+
+// unreliableRows says in which of the primary metrics a control differs; empty if in all of them.
+func unreliableRows(all *table, work []*measure) string {
+	var titles, names []string
+	reliable := 0
+	for _, m := range work {
+		if m.result.Metric.Role != bench.Primary {
+			continue
+		}
+		at := slices.IndexFunc(m.result.Conditions, func(c ConditionResult) bool { return c.Unreliable })
+		if at < 0 {
+			reliable++
+			continue
+		}
+		titles = append(titles, m.result.Metric.Title)
+		if name := CellName(&all.cells[m.result.Conditions[at].Baseline]); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	const most = 2 // titles
+	switch {
+	case reliable == 0 || len(titles) == 0:
+		return ""
+	case len(titles) > most:
+		titles = []string{unit.FormatCount(len(titles), "row")}
+	}
+	return fmt.Sprintf("%s, measured twice, differs from itself in %s; other rows hold",
+		strings.Join(names, ", "), strings.Join(titles, ", "))
 }

@@ -236,6 +236,9 @@ type Trust struct {
 	// Settle is from and to how many blocks, as estimated, the comparisons without a verdict need; null
 	// where there are none, or the estimate is not known.
 	Settle []int `json:"settle"`
+	// SettleBudgets is how much more time these blocks take, in the form that --budget takes; null where Settle
+	// is, or where the time of a block is not known.
+	SettleBudgets []string `json:"settle_budgets"`
 }
 
 // A Step is a command to go on with, and what it gives.

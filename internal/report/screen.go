@@ -27,6 +27,7 @@ func (d *Document) sayScreen(r *analysis.Result, short Short) {
 		d.Screen.Tables = screenTables(primary)
 	}
 	d.Trust.Settle = settle(primary)
+	d.Trust.SettleBudgets = d.Trust.budgets(r.BlockTime)
 	d.Screen.Trust = d.trustText()
 	d.Next = d.nextSteps(run, primary, r, short)
 }
@@ -235,6 +236,9 @@ func (d *Document) trustText() string {
 	case t.Pairs >= t.Needed && len(t.Settle) > 0:
 		s += fmt.Sprintf("; %s, cells without a verdict need about %s",
 			unit.FormatCount(t.Pairs, "block"), countRange(t.Settle[0], t.Settle[1]))
+		if len(t.SettleBudgets) > 0 {
+			s += fmt.Sprintf(" (another %s)", textRange(t.SettleBudgets[0], t.SettleBudgets[1]))
+		}
 	case t.Pairs >= t.Needed:
 		s += fmt.Sprintf("; %s (%d needed)", unit.FormatCount(t.Pairs, "block"), t.Needed)
 	default:
@@ -249,10 +253,14 @@ func (d *Document) trustText() string {
 // countRange writes a range of counts, such as "40 to 1,600".
 func countRange(from, to int) string {
 	text := func(n int) string { return unit.Format(float64(n), unit.Count) }
+	return textRange(text(from), text(to))
+}
+
+func textRange(from, to string) string {
 	if from == to {
-		return text(from)
+		return from
 	}
-	return text(from) + " to " + text(to)
+	return from + " to " + to
 }
 
 // settle is from and to how many blocks the comparisons without a verdict need; nil without an estimate.
@@ -272,17 +280,29 @@ func settle(primary []Metric) (all []int) {
 	return []int{slices.Min(all), slices.Max(all)}
 }
 
+// budgets is how much more time the blocks of Settle take.
+func (t *Trust) budgets(blockTime time.Duration) (all []string) {
+	if len(t.Settle) == 0 || t.Settle[0] <= t.Pairs || blockTime <= 0 {
+		return nil
+	}
+	for _, blocks := range t.Settle {
+		all = append(all, analysis.BudgetFor(blocks-t.Pairs, blockTime))
+	}
+	return all
+}
+
 // longest is the longest time that anybody is advised to go on for.
 const longest = 2 * time.Hour
 
 // nextSteps are at most two commands. A run that was imported can only be shown here.
 func (d *Document) nextSteps(run *Run, primary []Metric, r *analysis.Result, short Short) (steps []Step) {
 	id := short.name(run)
+	differs := slices.Contains(d.Trust.Codes, analysis.CodeControl)
 	switch {
 	case run.Stopped == stoppedIncomplete && !run.imported:
 		steps = append(steps, Step{"tare resume " + id, "finishes this run"})
-	case !run.extensible() || run.Blocks == 0 || !unsettled(primary):
-	case 3*r.Wall > longest, slices.Contains(d.Trust.Codes, analysis.CodeControl): // more blocks would not help
+	case !run.extensible() || run.Blocks == 0 || !unsettled(primary) && !differs:
+	case !unsettled(primary), 3*r.Wall > longest: // more blocks would not help
 		steps = append(steps, Step{"tare doctor", "shows what disturbs measurements on this machine"})
 	default:
 		blocks, gives := 3*run.Blocks, "would about halve these ranges"
@@ -318,7 +338,10 @@ func unsettled(primary []Metric) bool {
 	})
 }
 
-// isOpen reports whether more blocks could tell more of a row.
+// isOpen reports whether more blocks could tell more of a row. Where the control differs they could not.
 func (r *Row) isOpen() bool {
+	if r.Effect != nil && analysis.Verdict(r.Effect.Verdict) == analysis.Unreliable {
+		return false
+	}
 	return r.Finding != nil && slices.Contains([]FindingKind{AtMost, Unknown, Unconfirmed}, r.Finding.Kind)
 }

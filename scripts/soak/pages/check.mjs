@@ -32,31 +32,38 @@ const browser = await chromium.launch({
   args: ['--no-sandbox', '--disable-quic', '--disable-background-networking', '--disable-component-update'],
 })
 
-// open shows a page, and collects what it does that it must not do.
-async function open(html, view, headers = {}) {
+// A viewer shows pages in one view, one after the other, since a new one takes longer than a page.
+// It collects what a page does that it must not do.
+async function newViewer(view) {
   const context = await browser.newContext({
     viewport: { width: view.width, height: 900 }, colorScheme: view.colorScheme,
   })
   const page = await context.newPage()
   await page.emulateMedia({ media: view.media ?? 'screen', colorScheme: view.colorScheme })
-  const wrong = []
+  const viewer = { view, page, html: '', headers: {}, wrong: [] }
   const address = 'http://page.invalid/'
   await page.route('**/*', route => {
     if (route.request().url() === address) {
-      return route.fulfill({ body: html, contentType: 'text/html; charset=utf-8', headers })
+      return route.fulfill({ body: viewer.html, contentType: 'text/html; charset=utf-8', headers: viewer.headers })
     }
-    wrong.push(`request: ${route.request().url()}`)
+    viewer.wrong.push(`request: ${route.request().url()}`)
     return route.abort()
   })
-  page.on('console', m => { if (m.type() === 'error' || m.type() === 'warning') wrong.push(`console: ${m.text()}`) })
-  page.on('pageerror', e => wrong.push(`error: ${e.message}`))
-  await page.exposeFunction('tareTell', what => wrong.push(what))
+  page.on('console', m => {
+    if (m.type() === 'error' || m.type() === 'warning') viewer.wrong.push(`console: ${m.text()}`)
+  })
+  page.on('pageerror', e => viewer.wrong.push(`error: ${e.message}`))
+  await page.exposeFunction('tareTell', what => viewer.wrong.push(what))
   await page.addInitScript(() => {
     document.addEventListener('securitypolicyviolation', e =>
       window.tareTell(`policy: ${e.violatedDirective} ${e.blockedURI} ${e.sample}`))
   })
-  await page.goto(address, { waitUntil: 'load' })
-  return { context, page, wrong }
+  viewer.show = async (html, headers = {}) => {
+    Object.assign(viewer, { html, headers, wrong: [] })
+    await page.goto(address, { waitUntil: 'load' })
+    return page
+  }
+  return viewer
 }
 
 // layout runs in the page: what is clipped, covered or too wide.
@@ -90,10 +97,11 @@ function layout() {
   return wrong
 }
 
-// look checks a page in one view.
-async function look(html, view) {
-  const { context, page, wrong } = await open(html, view)
-  if (view.media !== 'print') {
+// look checks a page in one viewer.
+async function look(html, viewer) {
+  const page = await viewer.show(html)
+  const wrong = viewer.wrong
+  if (viewer.view.media !== 'print') {
     // What is folded is looked at too.
     await page.evaluate(() => { for (const d of document.querySelectorAll('details')) d.open = true })
   }
@@ -106,25 +114,22 @@ async function look(html, view) {
     wrong.push(`axe: ${v.id} (${v.impact}): ${v.help}; ${v.nodes.length} ×, first ${first.html.slice(0, 200)}: ` +
       first.failureSummary.replace(/\s+/g, ' '))
   }
-  await context.close()
   return wrong
 }
 
 // text is what a page says, in the order of its elements.
-async function text(html, headers) {
-  const { context, page } = await open(html, views[1], headers)
-  const said = await page.evaluate(() => {
+async function text(html, viewer, headers) {
+  const page = await viewer.show(html, headers)
+  return page.evaluate(() => {
     const hidden = [...document.body.querySelectorAll('*')].filter(e =>
       e.textContent && !e.closest('details') && !e.closest('title,desc') && !e.checkVisibility()).length
     return { words: document.body.textContent, hidden, styled: getComputedStyle(document.body).maxWidth !== 'none' }
   })
-  await context.close()
-  return said
 }
 
 // bare checks a page that is not allowed to have styles.
-async function bare(html) {
-  const [with_, without] = [await text(html), await text(html, strict)]
+async function bare(html, viewer) {
+  const [with_, without] = [await text(html, viewer), await text(html, viewer, strict)]
   const wrong = []
   if (!with_.styled) wrong.push('bare: the page has no styles even where they are allowed')
   if (without.styled) wrong.push('bare: the policy takes no styles away, so that this checks nothing')
@@ -142,21 +147,24 @@ async function canFail() {
     '<table width="3000"><tr><td>wide</td></tr></table>' +
     '<svg viewBox="0 0 100 20" width="100" height="20"><text x="90" y="15">cut off</text>' +
     '<text x="88" y="15">covered</text></svg></body></html>'
-  const found = (await look(bad, views[0])).join('\n')
+  const found = (await look(bad, await newViewer(views[0]))).join('\n')
   for (const kind of ['request:', 'console:', 'policy:', 'axe: color-contrast', 'axe: image-alt', 'pixels wide', 'cut off', 'overlap']) {
     if (!found.includes(kind)) throw new Error(`a bad page is not seen to be so: no "${kind}" in\n${found}`)
   }
 }
 
 await canFail()
+const viewers = await Promise.all(views.map(newViewer))
+const wide = await newViewer(views[1])
 let failed = 0
 for (const file of files) {
   const html = await readFile(file, 'utf8')
   const said = new Map() // what is wrong → the views in which it is
-  for (const view of views) {
-    for (const what of await look(html, view)) said.set(what, [...said.get(what) ?? [], view.name])
-  }
-  for (const what of await bare(html)) said.set(what, ['without styles'])
+  // Side by side, since most of the time the browser waits for its own processes.
+  const found = await Promise.all([...viewers.map(w => look(html, w)), bare(html, wide)])
+  found.forEach((wrong, i) => {
+    for (const what of wrong) said.set(what, [...said.get(what) ?? [], views[i]?.name ?? 'without styles'])
+  })
   for (const [what, where] of said) console.log(`${file}: ${where.join(', ')}: ${what}`)
   failed += said.size
 }

@@ -187,9 +187,10 @@ func differingFields(a, b *bench.Sample) []string {
 	va, vb := reflect.ValueOf(*a.Applied), reflect.ValueOf(*b.Applied)
 	var out []string
 	for i := range va.NumField() {
-		name := strings.ToLower(va.Type().Field(i).Name)
-		if !reflect.DeepEqual(va.Field(i).Interface(), vb.Field(i).Interface()) &&
-			!(partly && slices.Contains(ofParts(), name)) {
+		if reflect.DeepEqual(va.Field(i).Interface(), vb.Field(i).Interface()) {
+			continue
+		}
+		if name := strings.ToLower(va.Type().Field(i).Name); !partly || !slices.Contains(ofParts(), name) {
 			out = append(out, name)
 		}
 	}

@@ -339,9 +339,11 @@ func survey() *bench.Run {
 		s.Values[2] *= 11.5e9
 		s.Values[3] *= 9.8e-6
 		s.Values[4] *= 3.1e9
-		s.Applied.Path, s.Applied.Data = []string{"loopback"}, "layer overlay"
+		applied := *s.Applied
+		s.Applied = &applied
+		applied.Path, applied.Data = []string{"loopback"}, "layer overlay"
 		if s.Trial.Cell == 3 || s.Trial.Cell == 4 {
-			s.Applied.Path = []string{"docker-proxy", "bridge docker0", "veth"}
+			applied.Path = []string{"docker-proxy", "bridge docker0", "veth"}
 			s.Values[3] *= 1.6
 			s.Values[4] *= 0.7
 		}

@@ -14,11 +14,12 @@ import (
 
 // What one runtime does more than another is told first, and can be shown again in every form.
 func TestExplain(t *testing.T) {
+	t.Parallel() // it asserts no time
 	require(t, "runc")
 	p := newTestEnv(t)
 	quick, slow := p.runtime(t, "runc.start.0ms"), p.runtime(t, "runc.start.20ms")
 	engines := []string{"oci,name=slow,binary=" + slow, "oci,name=quick,binary=" + quick}
-	s := p.tare(t, append([]string{"explain", "--budget", "20s"}, engines...)...)
+	s := p.tare(t, append([]string{"explain", "--budget", partTime("10s", "20s")}, engines...)...)
 	if s.code == 4 && os.Geteuid() != 0 {
 		t.Skip("nothing can be traced here: " + s.stderr)
 	}

@@ -4,6 +4,8 @@ GO      ?= go
 GOARCH  ?= $(shell $(GO) env GOARCH)
 PREFIX  ?= /usr/local
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# The compiler takes a quarter less time with more memory.
+BUILD    = GOOS=linux GOGC=400 $(GO) build -trimpath
 TOOL     = $(GO) tool -modfile=tools/go.mod
 LDFLAGS  = -s -w -X github.com/tare-bench/tare/internal/cli.version=$(VERSION)
 AGENTS   = internal/image/agentbin/tare-agent-linux-
@@ -18,11 +20,11 @@ run: build ## build, and measure what a container costs on this machine
 	bin/tare run
 
 build: agent ## leave bin/tare
-	GOOS=linux GOARCH=$(GOARCH) $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/tare ./cmd/tare
+	GOARCH=$(GOARCH) $(BUILD) -ldflags '$(LDFLAGS)' -o bin/tare ./cmd/tare
 
 # The program for another architecture, which lies beside the one of this machine: see docs/two-machines.md.
 bin/tare-linux-%: $(AGENTS)%
-	GOOS=linux GOARCH=$* $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./cmd/tare
+	GOARCH=$* $(BUILD) -ldflags '$(LDFLAGS)' -o $@ ./cmd/tare
 
 pages: agent ## leave manual pages and completions in bin
 	GOOS= GOARCH= $(GO) run ./internal/cli/clidoc install bin $(VERSION)
@@ -50,7 +52,7 @@ uninstall: ## remove what 'make install' copies, and no stored run
 # runtime's but a few instructions that read the clock first.
 agent: $(AGENTS)$(GOARCH)
 $(AGENTS)%: FORCE
-	CGO_ENABLED=0 GOOS=linux GOARCH=$* $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -E tare_start' -o $@ ./cmd/tare-agent
+	CGO_ENABLED=0 GOARCH=$* $(BUILD) -buildvcs=false -ldflags '-s -w -E tare_start' -o $@ ./cmd/tare-agent
 FORCE:
 
 check: build $(AGENTS)arm64 ## everything that a change must pass, on real engines

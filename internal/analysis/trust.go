@@ -50,7 +50,7 @@ func doubts(nothing bool) []doubt {
 		failed = Low
 	}
 	return []doubt{
-		{CodeControl, Low, "the same thing measured twice differs from itself in all rows"},
+		{CodeControl, Low, "the same thing measured twice differs from itself in every row"},
 		{CodeFailed, failed, "some trials failed"}, // before what is missing because of it
 		{CodePartFailed, Medium, "some parts failed"},
 		{CodeNoBaseline, Low, "a baseline always failed"},
@@ -169,7 +169,7 @@ func (t *table) trialsThat(is func(s *bench.Sample) bool) string {
 
 // trust judges a run by its warnings.
 func trust(all *table, r *Result, work []*measure) Trust {
-	t, compared, unclear := Trust{Level: High}, 0, 0
+	t, compared := Trust{Level: High}, 0
 	for _, m := range work {
 		if m.result.Metric.Role != bench.Primary {
 			continue
@@ -181,9 +181,6 @@ func trust(all *table, r *Result, work []*measure) Trust {
 			compared += len(c.effects)
 			for _, e := range c.effects {
 				t.Pairs = max(t.Pairs, e.cmp.Pairs)
-				if e.cmp.Verdict == Unclear {
-					unclear++
-				}
 			}
 		}
 	}
@@ -203,8 +200,6 @@ func trust(all *table, r *Result, work []*measure) Trust {
 			return "parts of " + all.trialsThat(func(s *bench.Sample) bool {
 				return !s.Trial.Warmup() && s.PartFailed()
 			}) + " failed"
-		case code == CodeImprecise && unclear > 0:
-			return fmt.Sprintf("%d of %s without a verdict", unclear, unit.FormatCount(compared, "comparison"))
 		case t.Needed == 0 || t.Pairs < t.Needed:
 			return ""
 		}
@@ -213,31 +208,35 @@ func trust(all *table, r *Result, work []*measure) Trust {
 	return t
 }
 
-// unreliableRows says in which of the primary metrics a control differs; empty if in all of them.
+// unreliableRows says in which rows of the first screen a control differs; empty if in all that have one.
 func unreliableRows(all *table, work []*measure) string {
 	var titles, names []string
-	reliable := 0
+	rows, bad := 0, 0
 	for _, m := range work {
 		if m.result.Metric.Role != bench.Primary {
 			continue
 		}
-		at := slices.IndexFunc(m.result.Conditions, func(c ConditionResult) bool { return c.Unreliable })
-		if at < 0 {
-			reliable++
-			continue
-		}
-		titles = append(titles, m.result.Metric.Title)
-		if name := CellName(&all.cells[m.result.Conditions[at].Baseline]); !slices.Contains(names, name) {
-			names = append(names, name)
+		for i := range m.result.Conditions {
+			c := &m.result.Conditions[i]
+			if c.Noise == nil || c.Noise.Pairs == 0 {
+				continue // nothing was measured twice
+			}
+			if rows++; !c.Unreliable {
+				continue
+			}
+			bad++
+			titles, names = append(titles, m.result.Metric.Title), append(names, CellName(&all.cells[c.Baseline]))
 		}
 	}
+	titles, names = slices.Compact(titles), slices.Compact(names)
 	const most = 2 // titles
 	switch {
-	case reliable == 0 || len(titles) == 0:
+	case bad == 0:
+		return "the same thing measured twice differs in a detail; all rows hold"
+	case bad == rows:
 		return ""
-	case len(titles) > most:
-		titles = []string{unit.FormatCount(len(titles), "row")}
+	case len(titles) > most || len(names) > 1:
+		return fmt.Sprintf("the same thing measured twice differs in %d of %s", bad, unit.FormatCount(rows, "row"))
 	}
-	return fmt.Sprintf("%s, measured twice, differs from itself in %s; other rows hold",
-		strings.Join(names, ", "), strings.Join(titles, ", "))
+	return names[0] + ", measured twice, differs from itself in " + strings.Join(titles, " and ")
 }

@@ -631,6 +631,54 @@ func TestTrustOfAPart(t *testing.T) {
 	}
 }
 
+// Trust says in which rows the control differs. It is low only if it does in every one.
+func TestTrustOfAControl(t *testing.T) {
+	conditions := []string{"clients=1", "clients=8"}
+	for _, tt := range []struct {
+		name       string
+		conditions []string
+		differs    func(metric int, condition string) bool // of two primary metrics, and four details
+		want       analysis.TrustLevel
+		why        string
+	}{
+		{
+			"one of two", nil, func(m int, _ string) bool { return m == 0 },
+			analysis.Medium, "native, measured twice, differs from itself in time to first instruction",
+		},
+		{
+			"all", nil, func(m int, _ string) bool { return m < 2 },
+			analysis.Low, "the same thing measured twice differs from itself in every row",
+		},
+		{
+			"a detail", nil, func(m int, _ string) bool { return m == 2 },
+			analysis.Medium, "the same thing measured twice differs in a detail; all rows hold",
+		},
+		{
+			"one of two conditions", conditions, func(m int, c string) bool { return m < 2 && c == "clients=1" },
+			analysis.Medium, "native (clients=1), measured twice, differs from itself in time to first instruction and whole life",
+		},
+		{
+			"both conditions of one", conditions, func(m int, _ string) bool { return m == 0 },
+			analysis.Medium, "the same thing measured twice differs in 2 of 4 rows",
+		},
+	} {
+		shape := steadyRun(40)
+		shape.Conditions = tt.conditions
+		run := analysistest.Run(shape)
+		for i := range run.Samples {
+			s := &run.Samples[i]
+			for m := range 6 {
+				if c := &run.Header.Plan.Cells[s.Trial.Cell]; c.Control && tt.differs(m, c.Condition) {
+					s.Values[m] *= 1.2
+				}
+			}
+		}
+		if got := analyze(t, run).Trust; got.Level != tt.want || got.Why != tt.why {
+			t.Errorf("%s: trust %s: %q, want %s: %q", tt.name, got.Level, got.Why, tt.want, tt.why)
+		}
+	}
+}
+
 // The reason that is told is one of those that make trust as low as it is.
 func TestTrustTellsTheWorst(t *testing.T) {
 	run := analysistest.Run(steadyRun(30))

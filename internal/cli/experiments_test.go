@@ -17,7 +17,8 @@ type experimentTest struct {
 	engines []string // nil = all
 }
 
-// shortHost is the experiment of a whole host with little of everything.
+// shortHost is the experiment of a whole host with little of everything. Beside other tests, the disk saw nothing in
+// 20 ms, and the network nothing in 50 ms.
 func shortHost() []string {
 	return []string{
 		"host", "--param", "idle.time=200ms", "--param", "idle.calm=0s", "--param", "cpu.time=" + partTime("20ms", "200ms"),

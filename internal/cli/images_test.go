@@ -82,10 +82,9 @@ func TestAnImageThatServesNothing(t *testing.T) {
 		if strings.HasPrefix(m.Name, "pull.") {
 			want = 1
 		}
-		if m.Name == "rate.time.p99" && slices.ContainsFunc(d.Warned, isRateMissed) {
-			continue // as above
-		}
-		if len(rows) != 2 || rows[0].N != 1 || rows[1].N != want {
+		// A machine too busy for the rate has no p99 of the good image; the other one never has.
+		busy := m.Name == "rate.time.p99" && slices.ContainsFunc(d.Warned, isRateMissed)
+		if len(rows) != 2 || rows[0].N != 1 && !busy || rows[1].N != want {
 			t.Errorf("%s: %+v; %+v", m.Name, rows, d.Warned)
 		}
 	}

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,8 +21,11 @@ func TestKilledWorkIsRemoved(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"image", "host:sh"}, {"pack", "sh", "-o", filepath.Join(out, "sh.tar")}} {
-		for !p.killWorking(t, args...) { // seen too late, it has ended: then once more
-			if err := os.Remove(args[len(args)-1]); err != nil {
+		for try := 1; !p.killWorking(t, args...); try++ { // it had ended before
+			if try == 20 {
+				t.Fatalf("%v was not killed while it worked, %d times", args, try)
+			}
+			if err := errors.Join(os.RemoveAll(out), os.Mkdir(out, 0o700)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -53,7 +57,7 @@ func TestKilledWorkIsRemoved(t *testing.T) {
 	p.nothingLeft(t)
 }
 
-// killWorking kills a command as soon as it has a directory to work in; false = it had ended before.
+// killWorking kills a command as soon as it has a directory to work in; false = it had none, or had ended before.
 func (p *testEnv) killWorking(t *testing.T, args ...string) bool {
 	t.Helper()
 	r, w, err := os.Pipe() // nobody reads it: what is written to it waits
@@ -65,7 +69,7 @@ func (p *testEnv) killWorking(t *testing.T, args ...string) bool {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	parent, output := "tmp", args[len(args)-1]
+	parent, output, seen := "tmp", args[len(args)-1], false
 	if strings.HasSuffix(output, ".tar") {
 		parent = "out"
 	}
@@ -74,7 +78,8 @@ func (p *testEnv) killWorking(t *testing.T, args ...string) bool {
 			break // it has ended, or is about to
 		}
 		// the lock, and the work
-		if made, _ := filepath.Glob(filepath.Join(p.dir, parent, ".tare-work-*", "*")); len(made) > 1 {
+		made, _ := filepath.Glob(filepath.Join(p.dir, parent, ".tare-work-*", "*"))
+		if seen = len(made) > 1; seen {
 			break
 		}
 	}
@@ -84,7 +89,7 @@ func (p *testEnv) killWorking(t *testing.T, args ...string) bool {
 	killed := cmd.Wait() != nil
 	shut(t, r, w)
 	_, err = os.Stat(output)
-	return killed && err != nil
+	return seen && killed && err != nil
 }
 
 func shut(t *testing.T, all ...*os.File) {

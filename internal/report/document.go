@@ -233,11 +233,15 @@ type Trust struct {
 	Extended int `json:"needed_extended"`
 	// Reason is the first of Codes in words; empty without one.
 	Reason string `json:"reason"`
-	// Settle is from and to how many blocks, as estimated, the comparisons without a verdict need; null
+	// Undecided is how many of the comparisons with an effect more blocks could decide, Compared how many there
+	// are. Both are 0 in a comparison of runs.
+	Undecided int `json:"undecided"`
+	Compared  int `json:"compared"`
+	// Settle is from and to how many blocks, as estimated, the undecided comparisons need; null
 	// where there are none, or the estimate is not known.
 	Settle []int `json:"settle"`
 	// SettleBudgets is how much more time these blocks take, in the form that --budget takes; null where Settle
-	// is, or where the time of a block is not known.
+	// is, where the run cannot be extended, or where the time of a block is not known.
 	SettleBudgets []string `json:"settle_budgets"`
 }
 

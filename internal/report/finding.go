@@ -87,7 +87,7 @@ func (m *Metric) finding(base, r *Row, in scale) Finding {
 	case e.Low == nil || e.High == nil:
 		return Finding{Unknown, effectText(e, in)[0] + " (" + unit.FormatCount(e.Pairs, "block") + ")", Uncertain}
 	case analysis.Verdict(e.Verdict) == analysis.Unreliable:
-		return Finding{Unknown, e.interval(in) + ", unreliable", Uncertain}
+		return Finding{Unknown, "unreliable: " + e.interval(in), Uncertain}
 	case e.Scale == bench.Difference:
 		return m.amount(e, in)
 	default:

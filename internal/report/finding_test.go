@@ -48,7 +48,7 @@ func TestFinding(t *testing.T) {
 		{size, 0.9, 1.0, 1.05, analysis.Unclear, 0, "at most 5 % more"},
 		{neither, 0.9, 1.0, 1.05, analysis.Unclear, 0, "within ±10 %"},
 		{neither, 1.09, 1.12, 1.15, analysis.Different, 0, "12 % more (9–15 %)"},
-		{duration, 1.2, 1.3, 1.4, analysis.Unreliable, 0, "+20 to +40 %, unreliable"},
+		{duration, 1.2, 1.3, 1.4, analysis.Unreliable, 0, "unreliable: +20 to +40 %"},
 		{errs, 1, 2, 4, analysis.Worse, 0, "2 more (1–4)"},
 		{errs, -1, 0, 3, analysis.Unclear, 0, "at most 3 more"},
 		{errs, 0, 0, 0, analysis.Same, 0, "same (±0)"},

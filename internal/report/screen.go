@@ -26,8 +26,8 @@ func (d *Document) sayScreen(r *analysis.Result, short Short) {
 	if run.Trials.OK > 0 && len(primary) > 0 {
 		d.Screen.Tables = screenTables(primary)
 	}
-	d.Trust.Settle = settle(primary)
-	d.Trust.SettleBudgets = d.Trust.budgets(r.BlockTime)
+	d.Trust.settle(primary)
+	d.Trust.SettleBudgets = d.Trust.budgets(run, r.BlockTime)
 	d.Screen.Trust = d.trustText()
 	d.Next = d.nextSteps(run, primary, r, short)
 }
@@ -234,8 +234,8 @@ func (d *Document) trustText() string {
 	case t.Needed == 0:
 		s += "; " + unit.FormatCount(d.Runs[0].Blocks, "block")
 	case t.Pairs >= t.Needed && len(t.Settle) > 0:
-		s += fmt.Sprintf("; %s, cells without a verdict need about %s",
-			unit.FormatCount(t.Pairs, "block"), countRange(t.Settle[0], t.Settle[1]))
+		s += fmt.Sprintf("; %s; %d of %s undecided, which takes about %s", unit.FormatCount(t.Pairs, "block"),
+			t.Undecided, unit.FormatCount(t.Compared, "comparison"), countRange(t.Settle[0], t.Settle[1]))
 		if len(t.SettleBudgets) > 0 {
 			s += fmt.Sprintf(" (another %s)", textRange(t.SettleBudgets[0], t.SettleBudgets[1]))
 		}
@@ -263,30 +263,38 @@ func textRange(from, to string) string {
 	return from + " to " + to
 }
 
-// settle is from and to how many blocks the comparisons without a verdict need; nil without an estimate.
-func settle(primary []Metric) (all []int) {
+// settle counts the comparisons and the undecided ones, and finds the range of blocks that these need.
+func (t *Trust) settle(primary []Metric) {
+	var needed []int
 	for _, m := range primary {
 		for _, c := range m.Conditions {
 			for _, r := range c.Rows {
-				if r.isOpen() && r.Effect != nil && r.Effect.needed > 0 {
-					all = append(all, r.Effect.needed)
+				if r.Effect == nil || r.Effect.Estimate == nil {
+					continue
+				}
+				t.Compared++
+				if !r.isOpen() {
+					continue
+				}
+				t.Undecided++
+				if r.Effect.needed > 0 {
+					needed = append(needed, r.Effect.needed)
 				}
 			}
 		}
 	}
-	if len(all) == 0 {
-		return nil
+	if len(needed) > 0 {
+		t.Settle = []int{slices.Min(needed), slices.Max(needed)}
 	}
-	return []int{slices.Min(all), slices.Max(all)}
 }
 
-// budgets is how much more time the blocks of Settle take.
-func (t *Trust) budgets(blockTime time.Duration) (all []string) {
-	if len(t.Settle) == 0 || t.Settle[0] <= t.Pairs || blockTime <= 0 {
+// budgets is how much more time the blocks of Settle take; nil where the run cannot be extended.
+func (t *Trust) budgets(run *Run, blockTime time.Duration) (all []string) {
+	if !run.extensible() || blockTime <= 0 {
 		return nil
 	}
 	for _, blocks := range t.Settle {
-		all = append(all, analysis.BudgetFor(blocks-t.Pairs, blockTime))
+		all = append(all, analysis.BudgetFor(blocks-run.Blocks, blockTime))
 	}
 	return all
 }
@@ -297,15 +305,17 @@ const longest = 2 * time.Hour
 // nextSteps are at most two commands. A run that was imported can only be shown here.
 func (d *Document) nextSteps(run *Run, primary []Metric, r *analysis.Result, short Short) (steps []Step) {
 	id := short.name(run)
-	differs := slices.Contains(d.Trust.Codes, analysis.CodeControl)
+	differs := slices.ContainsFunc(primary, func(m Metric) bool {
+		return slices.ContainsFunc(m.Conditions, func(c Condition) bool { return c.Unreliable })
+	})
 	switch {
 	case run.Stopped == stoppedIncomplete && !run.imported:
 		steps = append(steps, Step{"tare resume " + id, "finishes this run"})
 	case !run.extensible() || run.Blocks == 0 || !unsettled(primary) && !differs:
-	case !unsettled(primary), 3*r.Wall > longest: // more blocks would not help
-		steps = append(steps, Step{"tare doctor", "shows what disturbs measurements on this machine"})
+	case differs, 3*r.Wall > longest: // more blocks would not help
+		steps = append(steps, Step{"tare doctor", "shows what disturbs this machine; then run again"})
 	default:
-		blocks, gives := 3*run.Blocks, "would about halve these ranges"
+		blocks, gives := 3*run.Blocks, "would about halve all ranges"
 		if d.Trust.Pairs < d.Trust.Needed {
 			// A quarter more, since later blocks can take longer.
 			blocks = (d.Trust.Extended - d.Trust.Pairs) * 5 / 4

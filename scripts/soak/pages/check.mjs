@@ -32,8 +32,8 @@ const browser = await chromium.launch({
   args: ['--no-sandbox', '--disable-quic', '--disable-background-networking', '--disable-component-update'],
 })
 
-// A viewer shows pages in one view, one after the other, since a new one takes longer than a page.
-// It collects what a page does that it must not do.
+// A viewer is a window with one view. All pages are shown in it, since opening it takes longer than
+// a page. It collects what a page does that it must not do.
 async function newViewer(view) {
   const context = await browser.newContext({
     viewport: { width: view.width, height: 900 }, colorScheme: view.colorScheme,
@@ -160,7 +160,7 @@ let failed = 0
 for (const file of files) {
   const html = await readFile(file, 'utf8')
   const said = new Map() // what is wrong → the views in which it is
-  // Side by side, since most of the time the browser waits for its own processes.
+  // All views at once: one alone leaves the CPUs idle.
   const found = await Promise.all([...viewers.map(w => look(html, w)), bare(html, wide)])
   found.forEach((wrong, i) => {
     for (const what of wrong) said.set(what, [...said.get(what) ?? [], views[i]?.name ?? 'without styles'])

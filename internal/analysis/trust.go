@@ -108,26 +108,23 @@ func partly(code string) string {
 		return "some cells have too few values"
 	case CodeFewPairs:
 		return "some comparisons have too few blocks"
-	case CodeControl:
-		return "the same thing measured twice differs from itself in some rows"
 	default:
 		return ""
 	}
 }
 
-// lower takes what the warnings say against a run. Words has better words for a doubt; of one that concerns a
-// part of the run, they excuse the rest, and it is of medium weight.
-func (t *Trust) lower(all []doubt, warnings []bench.Warning, words func(code string) string) {
+// lower takes what the warnings say against a run. Words has better words for a doubt, or none, and says whether it
+// concerns a part of the run only: such a doubt is of medium weight.
+func (t *Trust) lower(all []doubt, warnings []bench.Warning, words func(code string) (better string, part bool)) {
 	var told []doubt
 	for _, d := range all {
 		if !slices.ContainsFunc(warnings, func(w bench.Warning) bool { return w.Code == d.code }) {
 			continue
 		}
-		if better := words(d.code); better != "" {
-			d.words = better
-			if partly(d.code) != "" {
-				d.level = Medium
-			}
+		better, part := words(d.code)
+		d.words = cmp.Or(better, d.words)
+		if part {
+			d.level = Medium
 		}
 		told = append(told, d)
 	}
@@ -190,20 +187,22 @@ func trust(all *table, r *Result, work []*measure) Trust {
 	case compared == 0:
 		t.Level = NoClaim
 	}
-	t.lower(doubts(compared > 0 && t.Pairs == 0), r.Warnings, func(code string) string {
+	t.lower(doubts(compared > 0 && t.Pairs == 0), r.Warnings, func(code string) (better string, part bool) {
 		switch {
 		case code == CodeControl:
-			return unreliableRows(all, work)
+			better = unreliableRows(all, work)
+			return better, better != ""
 		case code == CodeFailed:
-			return all.trialsThat(func(s *bench.Sample) bool { return s.Outcome.Failure() }) + " did not succeed"
+			return all.trialsThat(func(s *bench.Sample) bool { return s.Outcome.Failure() }) + " did not succeed", false
 		case code == CodePartFailed:
 			return "parts of " + all.trialsThat(func(s *bench.Sample) bool {
 				return !s.Trial.Warmup() && s.PartFailed()
-			}) + " failed"
+			}) + " failed", false
 		case t.Needed == 0 || t.Pairs < t.Needed:
-			return ""
+			return "", false
 		}
-		return partly(code)
+		better = partly(code)
+		return better, better != ""
 	})
 	return t
 }

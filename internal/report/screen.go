@@ -220,12 +220,19 @@ func (d *Document) trustText() string {
 	if d.Kind == OneRun && d.Runs[0].Trials.OK == 0 {
 		return "Nothing was measured."
 	}
-	s, sep := "Trust: "+string(t.Level), ": "
+	s, sep, reason := "Trust: "+string(t.Level), ": ", t.Reason
 	if t.Level == analysis.NoClaim {
 		s, sep = "Nothing is compared", "; "
 	}
-	if t.Reason != "" {
-		s += sep + t.Reason
+	undecided := t.undecidedText()
+	if undecided != "" && len(t.Codes) > 0 && t.Codes[0] == analysis.CodeImprecise {
+		reason = "" // it is the same in other words
+	}
+	if reason != "" {
+		s += sep + reason
+	}
+	if reason != "" || t.Level == analysis.High {
+		sep = "; "
 	}
 	switch {
 	case d.Kind == Comparison && t.Needed > 0:
@@ -233,19 +240,33 @@ func (d *Document) trustText() string {
 	case d.Kind == Comparison:
 	case t.Needed == 0:
 		s += "; " + unit.FormatCount(d.Runs[0].Blocks, "block")
-	case t.Pairs >= t.Needed && len(t.Settle) > 0:
-		s += fmt.Sprintf("; %s; %d of %s undecided, which takes about %s", unit.FormatCount(t.Pairs, "block"),
-			t.Undecided, unit.FormatCount(t.Compared, "comparison"), countRange(t.Settle[0], t.Settle[1]))
-		if len(t.SettleBudgets) > 0 {
-			s += fmt.Sprintf(" (another %s)", textRange(t.SettleBudgets[0], t.SettleBudgets[1]))
-		}
-	case t.Pairs >= t.Needed:
-		s += fmt.Sprintf("; %s (%d needed)", unit.FormatCount(t.Pairs, "block"), t.Needed)
-	default:
+	case t.Pairs < t.Needed:
 		s += fmt.Sprintf("; %s, a verdict needs at least %d", unit.FormatCount(t.Pairs, "block"), t.Needed)
+	case undecided != "":
+		s += sep + undecided
+	default:
+		s += fmt.Sprintf("; %s (%d needed)", unit.FormatCount(t.Pairs, "block"), t.Needed)
 	}
 	if more := len(d.Warned) - min(len(t.Codes), 1); more > 0 {
 		s += "; " + unit.FormatCount(more, "more warning")
+	}
+	return s
+}
+
+// undecidedText says how many comparisons are undecided, and how many blocks would decide the first and the last of
+// them; empty where none could have a verdict yet, or all do.
+func (t *Trust) undecidedText() string {
+	if t.Undecided == 0 || t.Needed == 0 || t.Pairs < t.Needed {
+		return ""
+	}
+	s := fmt.Sprintf("%d of %s undecided after %s", t.Undecided, unit.FormatCount(t.Compared, "comparison"),
+		unit.FormatCount(t.Pairs, "block"))
+	if len(t.Settle) == 0 {
+		return s
+	}
+	s += "; about " + countRange(t.Settle[0], t.Settle[1]) + " would do"
+	if len(t.SettleBudgets) > 0 {
+		s += " (another " + textRange(t.SettleBudgets[0], t.SettleBudgets[1]) + ")"
 	}
 	return s
 }
@@ -256,6 +277,7 @@ func countRange(from, to int) string {
 	return textRange(text(from), text(to))
 }
 
+// textRange joins the ends of a range, or says one if both are the same.
 func textRange(from, to string) string {
 	if from == to {
 		return from
@@ -311,7 +333,7 @@ func (d *Document) nextSteps(run *Run, primary []Metric, r *analysis.Result, sho
 	switch {
 	case run.Stopped == stoppedIncomplete && !run.imported:
 		steps = append(steps, Step{"tare resume " + id, "finishes this run"})
-	case !run.extensible() || run.Blocks == 0 || !unsettled(primary) && !differs:
+	case !run.extensible() || run.Blocks == 0 || d.Trust.Undecided == 0 && !differs:
 	case differs, 3*r.Wall > longest: // more blocks would not help
 		steps = append(steps, Step{"tare doctor", "shows what disturbs this machine; then run again"})
 	default:
@@ -337,15 +359,6 @@ func (d *Document) withWarnings(gives string) string {
 		gives += ", " + unit.FormatCount(n, "warning")
 	}
 	return gives
-}
-
-// unsettled reports whether more blocks could tell more.
-func unsettled(primary []Metric) bool {
-	return slices.ContainsFunc(primary, func(m Metric) bool {
-		return slices.ContainsFunc(m.Conditions, func(c Condition) bool {
-			return slices.ContainsFunc(c.Rows, func(r Row) bool { return r.isOpen() })
-		})
-	})
 }
 
 // isOpen reports whether more blocks could tell more of a row. Where the control differs they could not.

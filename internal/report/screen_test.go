@@ -1,10 +1,14 @@
 package report
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/analysis/analysistest"
+	"github.com/tare-bench/tare/internal/bench"
 )
 
 // How many blocks would do depends on whether the run has ended: what has ended is looked at once more.
@@ -50,6 +54,49 @@ func TestStepsOfAnExtension(t *testing.T) {
 	}
 	if got := d.Next[0]; got != want || d.Trust.Needed != 7 {
 		t.Errorf("%+v after %d blocks are needed, want %+v", got, d.Trust.Needed, want)
+	}
+}
+
+// What undecided comparisons need is counted in blocks, also in those that lost a trial, and told for as long as there
+// is something to decide.
+func TestUndecided(t *testing.T) {
+	shape := analysistest.Shape{
+		Seed: 5, Blocks: 40, Metrics: analysistest.Lifecycle()[:1],
+		Cells: []analysistest.Cell{{Name: "a"}, {Name: "b", Factor: 1.01}, {Name: "c", Factor: 2}},
+		Noise: func(r *rand.Rand) float64 { return 0.1 * r.NormFloat64() },
+	}
+	for _, lost := range []int{0, 15} {
+		run := analysistest.Run(shape)
+		for i := range run.Samples {
+			if s := &run.Samples[i]; s.Trial.Block < lost && s.Trial.Cell == 0 {
+				s.Outcome, s.Values, s.Operation, s.Reason = bench.Failed, nil, "start", "no such device"
+			}
+		}
+		r, err := analysis.Analyze(run, analysis.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := New(r, nil)
+		trust := d.Trust
+		if trust.Undecided != 1 || trust.Compared != 2 || trust.Pairs != 40-lost || len(trust.Settle) != 2 {
+			t.Fatalf("%d lost: %+v", lost, trust)
+		}
+		if want := analysis.BudgetFor(trust.Settle[0]-40, r.BlockTime); trust.SettleBudgets[0] != want {
+			t.Errorf("%d lost: %d blocks take another %s, want %s", lost, trust.Settle[0], trust.SettleBudgets[0], want)
+		}
+		want := fmt.Sprintf("1 of 2 comparisons undecided after %d blocks; about ", 40-lost)
+		if !strings.Contains(d.Screen.Trust, want) {
+			t.Errorf("%d lost: %q, want %q", lost, d.Screen.Trust, want)
+		}
+	}
+	run := analysistest.Run(shape)
+	run.Header.Imported = true
+	r, err := analysis.Analyze(run, analysis.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := New(r, nil).Trust; got.SettleBudgets != nil || len(got.Settle) != 2 {
+		t.Errorf("a run that cannot be extended: %+v", got)
 	}
 }
 

@@ -179,6 +179,11 @@ func (a *invocation) importFile(ctx context.Context, s bench.Store, name string,
 		return &hintError{fmt.Errorf("%s: %w", name, err), "import reads what 'tare export' or 'tare run -o' wrote"}
 	case err != nil:
 		return fmt.Errorf("%s: %w", name, err)
+	case len(stored) == 0:
+		return &usageError{
+			fmt.Errorf("%s: there is no run in it", name),
+			"import reads what 'tare export' or 'tare run -o' wrote; what should have written it may have failed",
+		}
 	}
 	return nil
 }

@@ -137,8 +137,11 @@ type ConditionResult struct {
 	Control   int         // index in Plan.Cells; -1 = none
 	Noise     *Comparison // control against baseline; nil without a control
 	// Unreliable says that the control differs from the baseline, though both are
-	// the same thing: no verdict here can be trusted.
+	// the same thing: only effects can be trusted that are many times larger.
 	Unreliable bool
+	// Doubtful is the effect up to which, up or down, none can be trusted: as a ratio above 1, or in the
+	// metric's unit for differences. 0 unless Unreliable.
+	Doubtful float64
 	// Smallest is the smallest effect worth knowing: as a ratio, 0.01 = ±1 %,
 	// or in the metric's unit if its Scale is Difference.
 	Smallest float64
@@ -156,6 +159,13 @@ type ConditionResult struct {
 	Levels []bench.Label
 	// ControlValues are the control's, as CellResult.Values; nil without a control.
 	ControlValues []float64
+}
+
+// anyUnreliable reports whether a verdict here is unreliable.
+func (r *ConditionResult) anyUnreliable() bool {
+	return slices.ContainsFunc(r.Cells, func(c CellResult) bool {
+		return c.Comparison != nil && c.Comparison.Verdict == Unreliable
+	})
 }
 
 // A CellResult is one row of a table.
@@ -270,7 +280,7 @@ const (
 	Different  Verdict = "different"  // for a metric where neither more nor less is better
 	Same       Verdict = "same"       // any difference is too small to be worth knowing
 	Unclear    Verdict = "unclear"    // the run cannot tell
-	Unreliable Verdict = "unreliable" // the control differs, so the test itself cannot be trusted
+	Unreliable Verdict = "unreliable" // the control differs, and this effect is not far beyond that
 
 	NotCompared Verdict = "not-compared" // no block has two values that the scale can compare
 	TooFewRuns  Verdict = "too-few-runs" // too few runs are compared to know the effect of a run itself

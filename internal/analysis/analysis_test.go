@@ -264,14 +264,52 @@ func TestNoisy(t *testing.T) {
 	}
 }
 
+// scaleCell multiplies a metric of one cell.
+func scaleCell(run *bench.Run, cell, metric int, factor float64) {
+	for i := range run.Samples {
+		if s := &run.Samples[i]; s.Trial.Cell == cell {
+			s.Values[metric] *= factor
+		}
+	}
+}
+
+// TestFarBeyondControl checks that a control that differs takes back what it could explain, and not what is many
+// times larger.
+func TestFarBeyondControl(t *testing.T) {
+	for _, tt := range []struct {
+		control, factor float64
+		want            analysis.Verdict
+		level           analysis.TrustLevel
+	}{
+		{1.05, 1.5, analysis.Unreliable, analysis.Medium}, // 1.05 to the power of 12.7 is 1.86
+		{1.05, 1 / 1.5, analysis.Unreliable, analysis.Medium},
+		{1.05, 30, analysis.Worse, analysis.Medium},
+		{1 / 1.05, 30, analysis.Worse, analysis.Medium},
+		{1.05, 1 / 30., analysis.Better, analysis.Medium},
+		{1.5, 30, analysis.Unreliable, analysis.Medium},
+	} {
+		shape := analysistest.Shape{
+			Seed: 5, Blocks: 40, Metrics: analysistest.Lifecycle()[:2],
+			Noise: func(r *rand.Rand) float64 { return 0.01 * r.NormFloat64() },
+			Cells: []analysistest.Cell{{Name: "a"}, {Name: "b", Factor: tt.factor}},
+		}
+		run := analysistest.Run(shape)
+		scaleCell(run, 2, 0, tt.control)
+		r := analyze(t, run)
+		if c := r.Metrics[0].Conditions[0]; !c.Unreliable || c.Cells[1].Comparison.Verdict != tt.want {
+			t.Errorf("control × %v, cell × %v: unreliable %v, %s, want %s",
+				tt.control, tt.factor, c.Unreliable, c.Cells[1].Comparison.Verdict, tt.want)
+		}
+		if r.Trust.Level != tt.level {
+			t.Errorf("control × %v, cell × %v: trust %s, %q", tt.control, tt.factor, r.Trust.Level, r.Trust.Why)
+		}
+	}
+}
+
 func TestUnreliable(t *testing.T) {
 	run := analysistest.Run(steadyRun(40))
 	control := len(run.Header.Plan.Cells) - 1
-	for i := range run.Samples {
-		if s := &run.Samples[i]; s.Trial.Cell == control {
-			s.Values[0] *= 1.2
-		}
-	}
+	scaleCell(run, control, 0, 1.2)
 	r := analyze(t, run)
 	if c := r.Metrics[0].Conditions[0]; !c.Unreliable || c.Cells[1].Comparison.Verdict != analysis.Unreliable {
 		t.Errorf("unreliable %v, %+v", c.Unreliable, c.Cells[1].Comparison)

@@ -171,6 +171,20 @@ func (e *effect) blocksToHalfWidth(delta float64, blocks int) int {
 	return e.inBlocks(pairsFor(e.diffs, delta, confidence), blocks)
 }
 
+// nearest and furthest are how far the ends of the interval are from no difference, as distances: nearest is 0 if the
+// interval contains that, or if there is none.
+func (e *effect) nearest() float64 {
+	low, high := toDistance(e.cmp.Low, e.scale), toDistance(e.cmp.High, e.scale)
+	if !e.cmp.HasInterval || low <= 0 && high >= 0 {
+		return 0
+	}
+	return min(math.Abs(low), math.Abs(high))
+}
+
+func (e *effect) furthest() float64 {
+	return max(math.Abs(toDistance(e.cmp.Low, e.scale)), math.Abs(toDistance(e.cmp.High, e.scale)))
+}
+
 // inBlocks converts a number of pairs to a number of blocks. It assumes that the
 // same share of pairs is lost as so far. It is 0 beyond bench.MaxBlocks.
 func (e *effect) inBlocks(pairs, blocks int) int {

@@ -350,23 +350,32 @@ func holm(family []*Comparison, alpha float64) {
 
 // decide gives the verdicts of one metric.
 func (m *measure) decide() {
-	shaky := false
+	worst := 0.0
 	for i, r := range m.results() {
 		// The control is judged by the limit for cells; its own half-width does
 		// not widen that limit.
 		if n := r.Noise; n != nil {
 			n.Verdict = m.tables[i].noise.decide(bench.Neither, m.noiseLimit(m.tables[i], r), m.look)
-			r.Unreliable = n.Verdict == Different
+			if n.Verdict == Different {
+				control := m.tables[i].noise
+				r.Unreliable, r.Doubtful = true, fromDistance(beyondControl*control.furthest(), control.scale)
+			}
 		}
-		shaky = shaky || r.Unreliable
+		worst = max(worst, r.Doubtful)
 		if r == m.result.Summary {
-			r.Unreliable = shaky // a mean is no better than its parts
+			r.Unreliable, r.Doubtful = worst > 0, worst // a mean is no better than its parts
 		}
 		for _, e := range m.tables[i].effects {
 			m.decideOne(e, m.tables[i], r)
 		}
 	}
 }
+
+// beyondControl is how many times as large as the control's difference an effect must be, to be trusted where the
+// control differs. The control shows once how far something moves a cell that should not differ; of a normal variable
+// of which one value is known, with a mean of 0, 95 % of the others are less than this many times as far away: the
+// quantile of Student's t with one degree of freedom.
+const beyondControl = 12.706
 
 // decideOne gives one verdict.
 func (m *measure) decideOne(e *effect, c *compared, r *ConditionResult) {
@@ -375,7 +384,7 @@ func (m *measure) decideOne(e *effect, c *compared, r *ConditionResult) {
 	if e.cmp.Verdict == Unclear {
 		e.cmp.Blocks, e.cmp.Extended = m.blocksToSettle(e, c, r, m.look), m.blocksToSettle(e, c, r, m.look+1)
 	}
-	if r.Unreliable && e.cmp.Verdict != NotCompared {
+	if e.cmp.Verdict != NotCompared && r.Unreliable && e.nearest() <= toDistance(r.Doubtful, e.scale) {
 		e.cmp.Verdict, e.cmp.Blocks, e.cmp.Extended = Unreliable, 0, 0
 	}
 	if m.begun {

@@ -147,6 +147,44 @@ func one(b bool) int {
 	return 0
 }
 
+// TestFalseAlarmsOfMovedCells gives each cell a disturbance of its own, for as long as the run lasts, such as the cell
+// before it or its memory would. No cell differs by itself. Where the disturbance is large the control shows it, and
+// what is claimed all the same must be rare.
+func TestFalseAlarmsOfMovedCells(t *testing.T) {
+	t.Parallel()
+	n := analysistest.Repetitions(50, 600)
+	t.Logf("%d runs each, 5 cells, 2 primary metrics, 40 blocks; share of comparisons with a claim:", n)
+	t.Logf("%-12s %8s %31s", "disturbance", "all", "beside a control that differs")
+	for _, moved := range []float64{0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.2, 1} {
+		var compared, claimed, beside int
+		for i := range n {
+			run := analysistest.Run(fiveEqualCells(noiseModels()[0], uint64(i+1), 40))
+			r := rand.New(rand.NewPCG(uint64(i), 7))
+			for cell := range run.Header.Plan.Cells {
+				for metric := range run.Header.Metrics[:2] {
+					scaleCell(run, cell, metric, math.Exp(moved*r.NormFloat64()))
+				}
+			}
+			for _, m := range analyze(t, run).Metrics[:2] {
+				c := &m.Conditions[0]
+				for _, cell := range c.Cells[1:] {
+					v := cell.Comparison.Verdict
+					claims := v == analysis.Worse || v == analysis.Better
+					compared++
+					claimed += one(claims)
+					beside += one(claims && c.Unreliable)
+				}
+			}
+		}
+		share := func(k int) string { return fmt.Sprintf("%.2f %%", 100*float64(k)/float64(compared)) }
+		t.Logf("%-12s %8s %31s", fmt.Sprintf("±%v %%", 100*moved), share(claimed), share(beside))
+		// The four comparisons of a metric share its control, so they are not that many observations.
+		if beside > 4*limit(compared/4, 0.05) {
+			t.Errorf("±%v: %d of %d comparisons are claimed beside a control that differs", moved, beside, compared)
+		}
+	}
+}
+
 // TestPower plants +5 % in one of five cells.
 func TestPower(t *testing.T) {
 	t.Parallel()

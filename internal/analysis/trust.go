@@ -207,7 +207,7 @@ func trust(all *table, r *Result, work []*measure) Trust {
 	return t
 }
 
-// unreliableRows says in which rows of the first screen a control differs; empty if in all that have one.
+// unreliableRows says which rows of the first screen are unreliable; empty if all are that have a control.
 func unreliableRows(all *table, work []*measure) string {
 	var titles, names []string
 	rows, bad := 0, 0
@@ -220,7 +220,7 @@ func unreliableRows(all *table, work []*measure) string {
 			if c.Noise == nil || c.Noise.Pairs == 0 {
 				continue // nothing was measured twice
 			}
-			if rows++; !c.Unreliable {
+			if rows++; !c.anyUnreliable() {
 				continue
 			}
 			bad++
@@ -231,7 +231,7 @@ func unreliableRows(all *table, work []*measure) string {
 	const most = 2 // titles
 	switch {
 	case bad == 0:
-		return "the same thing measured twice differs in a detail; all rows hold"
+		return "the same thing measured twice differs from itself somewhere; all rows hold"
 	case bad == rows:
 		return ""
 	case len(titles) > most || len(names) > 1:

@@ -307,12 +307,20 @@ func (w *warner) control() {
 				continue
 			}
 			w.add(CodeControl, fmt.Sprintf(
-				"%s: %s and its control are the same thing, but differ by %s: no verdict here can be trusted",
-				m.result.Metric.Title, w.name(r.Baseline), w.effect(m, r.Noise)),
+				"%s: %s and its control are the same thing, but differ by %s: no difference below %s can be trusted here",
+				m.result.Metric.Title, w.name(r.Baseline), w.effect(m, r.Noise), doubtful(m, r)),
 				"trials may affect those after them: see tare doctor, raise --washout, and run again",
 				m.result.Metric.Name, r.Control)
 		}
 	}
+}
+
+// doubtful formats the difference up to which none can be trusted.
+func doubtful(m *measure, r *ConditionResult) string {
+	if m.result.Metric.Scale == bench.Difference {
+		return unit.Scale(m.result.Metric.Unit, r.Doubtful).Format(r.Doubtful)
+	}
+	return unit.FormatRatios(r.Doubtful)[0]
 }
 
 // effect formats an estimate and its interval.

@@ -319,7 +319,7 @@ func (d *exported) conclude(e *report.Effect, m report.Metric, percent float64, 
 		e.Verdict = "unclear"
 	}
 	switch {
-	case c.Unreliable:
+	case c.Unreliable && !farBeyond(e, c.Noise):
 		e.Verdict = "unreliable"
 	case e.Verdict == "unclear":
 		delta, quiet := e.Smallest, 0
@@ -329,6 +329,21 @@ func (d *exported) conclude(e *report.Effect, m report.Metric, percent float64, 
 		e.Blocks = d.settles(e, m, delta, quiet, family, cell, 1)
 		e.Extended = d.settles(e, m, delta, quiet, family, cell, 2)
 	}
+}
+
+// farBeyond says that the whole interval is more than 12.706 times as far from no difference as that of the control.
+func farBeyond(e, control *report.Effect) bool {
+	ends := func(e *report.Effect) (low, high float64) {
+		low, high = *e.Low, *e.High
+		if e.Scale != bench.Difference {
+			low, high = math.Log(low), math.Log(high)
+		}
+		return low, high
+	}
+	from, to := ends(control)
+	least := 12.706 * max(math.Abs(from), math.Abs(to))
+	low, high := ends(e)
+	return e.Low != nil && (low > least || high < -least)
 }
 
 // detectable is the difference beyond the smallest that matters that is confirmed in four of five runs: the

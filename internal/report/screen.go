@@ -328,7 +328,9 @@ const longest = 2 * time.Hour
 func (d *Document) nextSteps(run *Run, primary []Metric, r *analysis.Result, short Short) (steps []Step) {
 	id := short.name(run)
 	differs := slices.ContainsFunc(primary, func(m Metric) bool {
-		return slices.ContainsFunc(m.Conditions, func(c Condition) bool { return c.Unreliable })
+		return slices.ContainsFunc(m.Conditions, func(c Condition) bool {
+			return slices.ContainsFunc(c.Rows, func(r Row) bool { return r.isUnreliable() })
+		})
 	})
 	switch {
 	case run.Stopped == stoppedIncomplete && !run.imported:
@@ -361,9 +363,13 @@ func (d *Document) withWarnings(gives string) string {
 	return gives
 }
 
+func (r *Row) isUnreliable() bool {
+	return r.Effect != nil && analysis.Verdict(r.Effect.Verdict) == analysis.Unreliable
+}
+
 // isOpen reports whether more blocks could tell more of a row. Where the control differs they could not.
 func (r *Row) isOpen() bool {
-	if r.Effect != nil && analysis.Verdict(r.Effect.Verdict) == analysis.Unreliable {
+	if r.isUnreliable() {
 		return false
 	}
 	return r.Finding != nil && slices.Contains([]FindingKind{AtMost, Unknown, Unconfirmed}, r.Finding.Kind)

@@ -124,7 +124,7 @@ func (j *Judgement) check(m *report.Metric, c *report.Condition) {
 		if r.Finding != nil {
 			check.Finding = r.Finding.Text
 		}
-		if e := r.Effect; e != nil && e.Estimate != nil && !c.Unreliable {
+		if e := r.Effect; e != nil && e.Estimate != nil && analysis.Verdict(e.Verdict) != analysis.Unreliable {
 			check.Margin = &e.Smallest
 			var judged float64
 			check.State, judged = stateOf(m, e)

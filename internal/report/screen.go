@@ -131,16 +131,16 @@ func screenColumns(title string, names []string) Table {
 	return t
 }
 
-// screenGrid has a row for each condition, and one for all of them together.
+// screenGrid has a row for all conditions together, and one for each of them.
 func screenGrid(m *Metric, names []string) Table {
 	t := screenColumns(plain.Line(m.Title), names)
 	t.Groups = []RowGroup{{}}
+	if row := screenRow("all together", cmp.Or(m.Summary, &Condition{}), names); strings.Join(row.Cells[1:], "") != "" {
+		t.Groups[0].Lines = append(t.Groups[0].Lines, row)
+	}
 	for i := range m.Conditions {
 		c := &m.Conditions[i]
 		t.Groups[0].Lines = append(t.Groups[0].Lines, screenRow(plain.Line(c.Condition), c, names))
-	}
-	if row := screenRow("all together", cmp.Or(m.Summary, &Condition{}), names); strings.Join(row.Cells[1:], "") != "" {
-		t.Groups[0].Lines = append(t.Groups[0].Lines, row)
 	}
 	return t
 }
@@ -193,12 +193,12 @@ func shownFinding(r *Row) Finding {
 	return *r.Finding
 }
 
-// screenList has a row for each cell, under each condition.
+// screenList has a row for each cell, under all conditions together and under each.
 func screenList(m *Metric) Table {
 	t := Table{Title: plain.Line(m.Title), HasHeadings: true, Columns: []Column{{Name: plain.Line(m.Title)}, {}}}
 	for _, c := range m.tables() {
-		g := RowGroup{Title: plain.Line(c.Condition)}
-		if m.Summary != nil && c.Condition == "" {
+		g, together := RowGroup{Title: plain.Line(c.Condition)}, m.Summary != nil && c.Condition == ""
+		if together {
 			g.Title = "all together"
 		}
 		rows := slices.Clone(c.Rows)
@@ -208,7 +208,11 @@ func screenList(m *Metric) Table {
 				g.Lines = append(g.Lines, TableRow{Cells: []string{plain.Line(rows[i].Cell), f.Text}, Tones: []Tone{Plain, f.tone}})
 			}
 		}
-		t.Groups = append(t.Groups, g)
+		at := len(t.Groups)
+		if together {
+			at = 0
+		}
+		t.Groups = slices.Insert(t.Groups, at, g)
 	}
 	return t
 }
@@ -245,7 +249,7 @@ func (d *Document) trustText() string {
 	case undecided != "":
 		s += sep + undecided
 	default:
-		s += fmt.Sprintf("; %s (%d needed)", unit.FormatCount(t.Pairs, "block"), t.Needed)
+		s += fmt.Sprintf("; %s, a verdict needs %d", unit.FormatCount(t.Pairs, "block"), t.Needed)
 	}
 	if more := len(d.Warned) - min(len(t.Codes), 1); more > 0 {
 		s += "; " + unit.FormatCount(more, "more warning")

@@ -58,6 +58,7 @@ func populate(t testing.TB, c *postgres.Conn, scale int) {
 
 // Each script leaves in the tables what the load says that it has committed.
 func TestScripts(t *testing.T) {
+	t.Parallel() // no time is asserted, and the server is its own
 	s := postgrestest.Start(t, postgrestest.Options{Settings: []string{"fsync=off"}})
 	c := s.Connect(t)
 	populate(t, c, 2)
@@ -128,6 +129,7 @@ func signalBackends(t testing.TB, s *postgrestest.Server, signal syscall.Signal)
 
 // A server's refusals are counted by kind, and never timed.
 func TestFailures(t *testing.T) {
+	t.Parallel() // no time is asserted, and the server is its own
 	s := postgrestest.Start(t, postgrestest.Options{Settings: []string{"fsync=off"}})
 	c := s.Connect(t)
 	populate(t, c, 1)
@@ -180,6 +182,7 @@ func TestFailures(t *testing.T) {
 
 // A lost connection is an error, at once.
 func TestLost(t *testing.T) {
+	t.Parallel() // no time is asserted, and the server is its own
 	s := postgrestest.Start(t, postgrestest.Options{})
 	c := s.Connect(t)
 	populate(t, c, 1)
@@ -217,6 +220,7 @@ func TestSweep(t *testing.T) {
 
 // All ways to log in, by TCP and by socket.
 func TestLogin(t *testing.T) {
+	t.Parallel() // no time is asserted, and the server is its own
 	s := postgrestest.Start(t, postgrestest.Options{HBA: "host all postgres all trust\nlocal all postgres trust\n" +
 		"host all scram all scram-sha-256\nhost all md5 all md5\nhost all clear all password\n"})
 	c := s.Connect(t)
@@ -257,6 +261,7 @@ func TestLogin(t *testing.T) {
 
 // The small client reads what it is asked for, and survives a statement's error.
 func TestConn(t *testing.T) {
+	t.Parallel() // no time is asserted, and the server is its own
 	s := postgrestest.Start(t, postgrestest.Options{})
 	c, err := postgres.Dial(t.Context(), s.BySocket())
 	if err != nil {
@@ -302,6 +307,7 @@ func TestConn(t *testing.T) {
 
 // The tables are those that pgbench makes.
 func TestPopulate(t *testing.T) {
+	t.Parallel() // no time is asserted, and the server is its own
 	pgbench := postgrestest.Program(t, "pgbench")
 	s := postgrestest.Start(t, postgrestest.Options{Settings: []string{"fsync=off"}})
 	c := s.Connect(t)

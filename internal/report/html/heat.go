@@ -168,7 +168,9 @@ func heatCell(r *report.Row, against string) cellView {
 	case analysis.Better:
 		c.Class = fmt.Sprintf("h-%d", heatStep(r.Effect))
 	case analysis.Unclear, analysis.Unreliable:
-		c.Class = "unsure"
+		if r.Finding == nil || r.Finding.Kind != report.AtMost {
+			c.Class = "unsure"
+		}
 	}
 	return c
 }

@@ -25,10 +25,16 @@ var pageStyle string
 
 // page is the template of all pages.
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"join":   func(parts []string) string { return strings.Join(nonEmpty(parts), " · ") },
-	"commas": func(parts []string) string { return strings.Join(parts, ", ") },
-	"titled": func(title string, lines []report.Line) titledLines { return titledLines{title, lines} },
+	"join":    func(parts []string) string { return strings.Join(nonEmpty(parts), " · ") },
+	"commas":  func(parts []string) string { return strings.Join(parts, ", ") },
+	"phrases": phrases,
+	"titled":  func(title string, lines []report.Line) titledLines { return titledLines{title, lines} },
 }).Parse(pageText))
+
+// phrases takes a finding apart where a line may end: before its interval, and after a comma.
+func phrases(text string) []string {
+	return strings.Split(strings.NewReplacer(" (", "\n(", ", ", ",\n").Replace(text), "\n")
+}
 
 type titledLines struct {
 	Title string

@@ -147,7 +147,7 @@ func (w *warner) valuesDrift(s seriesTest) {
 	w.add(CodeDrift,
 		fmt.Sprintf("%s%s %s by %s over the run, %s", m.Title, inCondition(s.group.condition),
 			s.direction(), s.text(), where),
-		"if it settles after a while, raise --warmup; otherwise look for other work on this machine (tare doctor)",
+		"if it settles after a while, raise --warmup; otherwise stop other work on this machine",
 		m.Name, s.group.cells...)
 }
 

@@ -104,6 +104,8 @@ func TestBudgetTooShort(t *testing.T) {
 		"long enough":  {budget: time.Hour, blocks: 100, outcomes: ok},
 		"few blocks": {budget: time.Hour, blocks: 2, outcomes: ok, want: "too few blocks for any verdict: 2 blocks, " +
 			"but up to 2 comparisons need up to 7 → use --blocks 7, or compare fewer cells\n"},
+		"longer than all of it": {budget: 5 * time.Second, blocks: 100, outcomes: ok, want: "one block takes about 20s, " +
+			"which is longer than the budget: a block that has begun is finished\ntoo few blocks"},
 		"a failure": {
 			budget: time.Minute, blocks: 100, want: warning,
 			outcomes: []bench.Outcome{bench.OK, bench.TimedOut, bench.OK, bench.OK},

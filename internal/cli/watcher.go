@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -36,7 +37,7 @@ func (w *watcher) OnEvent(e run.Event) {
 	if !ok || w.first == nil || !w.first.completedBy(ended.Sample) {
 		return
 	}
-	if text := w.first.warning(); text != "" {
+	for _, text := range w.first.warnings() {
 		w.progress.end()
 		w.notice("%s", text)
 	}
@@ -80,9 +81,8 @@ func (a *invocation) announce(s app.Session) {
 		stops += "; takes at most about " + unit.FormatDuration(app.LongestRun(plan, s.Block))
 	}
 	a.notice("stops %s", stops)
-	if plan.Budget > 0 && s.Block > plan.Budget {
-		a.notice("one block takes about %s, which is longer than the budget: a block that has begun is finished",
-			unit.FormatDuration(s.Block))
+	if text := longerThanBudget(plan, s.Block); text != "" {
+		a.notice("%s", text)
 	}
 	if text := undecidable(plan, s.Header.Metrics, s.Block); text != "" {
 		a.notice("%s", text)
@@ -105,6 +105,15 @@ func (a *invocation) announceSkipped(skipped []app.Probed, few bool) {
 	if few && len(names) > 0 {
 		a.notice("cannot be used here: %s; 'tare doctor' says why", strings.Join(names, ", "))
 	}
+}
+
+// longerThanBudget warns of blocks of which one takes longer than the budget; empty if none does.
+func longerThanBudget(plan bench.Plan, block time.Duration) string {
+	if plan.Budget <= 0 || block <= plan.Budget {
+		return ""
+	}
+	return fmt.Sprintf("one block takes about %s, which is longer than the budget: a block that has begun is finished",
+		unit.FormatDuration(block))
 }
 
 // undecidable warns of a plan with too few blocks for a verdict, as app.Undecidable; empty if
@@ -142,12 +151,13 @@ func (f *firstBlock) completedBy(s bench.Sample) bool {
 	return f.trials == len(f.plan.Cells)
 }
 
-// warning says what undecidable does once the time of a block is known, unless that was said
-// before the run.
-func (f *firstBlock) warning() string {
-	text := undecidable(f.plan, f.metrics, f.took)
-	if text == undecidable(f.plan, f.metrics, 0) {
-		return ""
+// warnings are those that need the time of a block, and were not said before the run.
+func (f *firstBlock) warnings() (all []string) {
+	if text := longerThanBudget(f.plan, f.took); text != "" {
+		all = append(all, text)
 	}
-	return text
+	if text := undecidable(f.plan, f.metrics, f.took); text != "" && text != undecidable(f.plan, f.metrics, 0) {
+		all = append(all, text)
+	}
+	return all
 }

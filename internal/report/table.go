@@ -233,54 +233,16 @@ func noDifference(s bench.Scale) float64 {
 	return 1
 }
 
-// detailTables shows the medians of the details, a column for each. Many are
-// shown as rows, with what the cells differ by; and so are those whose names are
-// code words, and no heads of columns.
+// detailTables shows the details in a row each: what the cells differ by, or medians where nothing is compared.
 func detailTables(details []Metric, marks *markIndex) []Table {
-	switch {
-	case len(details) == 0:
+	if len(details) == 0 {
 		return nil
-	case details[0].comparisons() == 0:
-		return []Table{matrix("details", "medians", details, marks)}
-	case len(details) >= manyDetails ||
-		slices.ContainsFunc(details, func(m Metric) bool { return strings.Contains(m.Name, ".") }):
-		return []Table{matrix("details", signs, details, marks)}
 	}
-	t := Table{Title: "details", Subtitle: "medians", HasHeadings: true, Columns: []Column{{Name: "cell"}}}
-	for _, m := range details {
-		t.Columns = append(t.Columns,
-			Column{Name: plain.Line(strings.ReplaceAll(m.Name, "_", " ")), Right: true, Marks: marks.metric[m.Name]})
+	subtitle := signs
+	if details[0].comparisons() == 0 {
+		subtitle = "medians"
 	}
-	var columns []scale
-	for _, m := range details {
-		columns = append(columns, m.scale())
-	}
-	for i, c := range details[0].Conditions {
-		g := RowGroup{}
-		if len(details[0].Conditions) > 1 {
-			g.Title = plain.Line(c.Condition)
-		}
-		for j, r := range c.Rows {
-			line := TableRow{Cells: []string{plain.Line(r.Cell)}}
-			for k, m := range details {
-				v := m.Conditions[i].Rows[j]
-				line.Cells = append(line.Cells, columns[k].text(v.Median))
-				for _, mark := range marks.of(v.index, m.Name) {
-					if isSingleMetric(marks, v.index, mark) && !slices.Contains(t.Columns[k+1].Marks, mark) {
-						t.Columns[k+1].Marks = append(t.Columns[k+1].Marks, mark)
-					}
-				}
-			}
-			g.Lines = append(g.Lines, line)
-		}
-		t.Groups = append(t.Groups, g)
-	}
-	return []Table{t}
-}
-
-// isSingleMetric reports whether a mark is about one metric, so that its column gets it.
-func isSingleMetric(m *markIndex, cell, mark int) bool {
-	return slices.ContainsFunc(m.cells[cell], func(p markPlace) bool { return p.mark == mark && p.metric != "" })
+	return []Table{matrix("details", subtitle, details, marks)}
 }
 
 // An axis is the logarithmic axis that the bars of a table share.

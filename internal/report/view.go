@@ -87,12 +87,8 @@ func (d *Document) anyMeasured() bool {
 	return slices.ContainsFunc(d.Metrics, func(m Metric) bool { return m.Role == bench.Primary && m.measured() })
 }
 
-// manyMetrics is from how many primary metrics on they are also shown together, and
-// manyDetails from how many on the details are shown as rows.
-const (
-	manyMetrics = 4
-	manyDetails = 9
-)
+// manyMetrics is from how many primary metrics on they are also shown together.
+const manyMetrics = 4
 
 // spread reports whether the tables show how far blocks are apart.
 func (m *Metric) spread() bool {

@@ -161,11 +161,18 @@ type ConditionResult struct {
 	ControlValues []float64
 }
 
-// anyUnreliable reports whether a verdict here is unreliable.
-func (r *ConditionResult) anyUnreliable() bool {
-	return slices.ContainsFunc(r.Cells, func(c CellResult) bool {
-		return c.Comparison != nil && c.Comparison.Verdict == Unreliable
-	})
+// countUnreliable counts the verdicts that are unreliable, and the others.
+func (r *ConditionResult) countUnreliable() (unreliable, others int) {
+	for _, c := range r.Cells {
+		switch {
+		case c.Comparison == nil || c.Comparison.Verdict == NotCompared:
+		case c.Comparison.Verdict == Unreliable:
+			unreliable++
+		default:
+			others++
+		}
+	}
+	return unreliable, others
 }
 
 // A CellResult is one row of a table.

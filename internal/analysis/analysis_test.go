@@ -276,33 +276,55 @@ func scaleCell(run *bench.Run, cell, metric int, factor float64) {
 // TestFarBeyondControl checks that a control that differs takes back what it could explain, and not what is many
 // times larger.
 func TestFarBeyondControl(t *testing.T) {
+	const told = "a, measured twice, differs from itself in time to first instruction"
+	const little = "the same thing measured twice differs from itself, but by too little to matter in any row"
 	for _, tt := range []struct {
-		control, factor float64
-		want            analysis.Verdict
-		level           analysis.TrustLevel
+		control, factor, smallest float64
+		want                      analysis.Verdict
+		why                       string
 	}{
-		{1.05, 1.5, analysis.Unreliable, analysis.Medium}, // 1.05 to the power of 12.7 is 1.86
-		{1.05, 1 / 1.5, analysis.Unreliable, analysis.Medium},
-		{1.05, 30, analysis.Worse, analysis.Medium},
-		{1 / 1.05, 30, analysis.Worse, analysis.Medium},
-		{1.05, 1 / 30., analysis.Better, analysis.Medium},
-		{1.5, 30, analysis.Unreliable, analysis.Medium},
+		{1.05, 1.83, 0, analysis.Unreliable, told}, // 1.05 to the power of 12.706 is 1.859
+		{1.05, 1.89, 0, analysis.Worse, little},
+		{1.05, 1 / 1.83, 0, analysis.Unreliable, told},
+		{1.05, 1 / 1.89, 0, analysis.Better, little},
+		{1 / 1.05, 30, 0, analysis.Worse, little},
+		{1.5, 30, 0, analysis.Unreliable, told},
+		{1.05, 1.9, 1, analysis.Unreliable, told}, // within the margin, but it may be more
 	} {
-		shape := analysistest.Shape{
+		run := analysistest.Run(analysistest.Shape{
 			Seed: 5, Blocks: 40, Metrics: analysistest.Lifecycle()[:2],
-			Noise: func(r *rand.Rand) float64 { return 0.01 * r.NormFloat64() },
+			Noise: func(r *rand.Rand) float64 { return 0.0001 * r.NormFloat64() },
 			Cells: []analysistest.Cell{{Name: "a"}, {Name: "b", Factor: tt.factor}},
-		}
-		run := analysistest.Run(shape)
+		})
 		scaleCell(run, 2, 0, tt.control)
-		r := analyze(t, run)
+		r, err := analysis.Analyze(run, analysis.Options{Smallest: tt.smallest})
+		if err != nil {
+			t.Fatal(err)
+		}
 		if c := r.Metrics[0].Conditions[0]; !c.Unreliable || c.Cells[1].Comparison.Verdict != tt.want {
 			t.Errorf("control × %v, cell × %v: unreliable %v, %s, want %s",
 				tt.control, tt.factor, c.Unreliable, c.Cells[1].Comparison.Verdict, tt.want)
 		}
-		if r.Trust.Level != tt.level {
-			t.Errorf("control × %v, cell × %v: trust %s, %q", tt.control, tt.factor, r.Trust.Level, r.Trust.Why)
+		if r.Trust.Level != analysis.Medium || r.Trust.Why != tt.why {
+			t.Errorf("control × %v, cell × %v: trust %s, %q, want %q", tt.control, tt.factor, r.Trust.Level, r.Trust.Why, tt.why)
 		}
+	}
+}
+
+// TestFarBeyondControlInUnits is the same for a metric whose effects are differences.
+func TestFarBeyondControlInUnits(t *testing.T) {
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 5, Blocks: 40, Metrics: analysistest.Lifecycle()[:3],
+		Noise: func(r *rand.Rand) float64 { return 0.0001 * r.NormFloat64() },
+		Cells: []analysistest.Cell{{Name: "a"}, {Name: "b", Factor: 1.6}, {Name: "c", Factor: 1.7}},
+	})
+	scaleCell(run, 3, 2, 1.05) // create takes 0.31 ms, so what differs by less than 12.706 times 0.0155 ms is in doubt
+	c := analyze(t, run).Metrics[2].Conditions[0]
+	if b, c := c.Cells[1].Comparison.Verdict, c.Cells[2].Comparison.Verdict; b != analysis.Unreliable || c != analysis.Worse {
+		t.Errorf("+0.186 ms is %s and +0.217 ms %s, want %s and %s", b, c, analysis.Unreliable, analysis.Worse)
+	}
+	if d := c.Doubtful; d < 0.000196 || d > 0.000199 {
+		t.Errorf("in doubt is up to %v s", d)
 	}
 }
 

@@ -132,7 +132,7 @@ func Compare(runs []*bench.Run, opt CompareOptions) (*Contrast, error) {
 	c.adjustAndDecide()
 	c.warn()
 	c.Trust.Level = High
-	c.Trust.lower(doubtsAcross(c.Unit), c.Warnings, func(string) (string, bool) { return "", false })
+	c.Trust.lower(doubtsAcross(c.Unit), c.Warnings, func(*doubt) {})
 	return c.Contrast, nil
 }
 

@@ -171,7 +171,7 @@ func (e *effect) blocksToHalfWidth(delta float64, blocks int) int {
 	return e.inBlocks(pairsFor(e.diffs, delta, confidence), blocks)
 }
 
-// nearest and furthest are how far the ends of the interval are from no difference, as distances: nearest is 0 if the
+// nearest and furthest are how far the ends of the interval are from no difference, as distances. nearest is 0 if the
 // interval contains that, or if there is none.
 func (e *effect) nearest() float64 {
 	low, high := toDistance(e.cmp.Low, e.scale), toDistance(e.cmp.High, e.scale)
@@ -181,6 +181,7 @@ func (e *effect) nearest() float64 {
 	return min(math.Abs(low), math.Abs(high))
 }
 
+// furthest is NaN without an interval, which what differs has.
 func (e *effect) furthest() float64 {
 	return max(math.Abs(toDistance(e.cmp.Low, e.scale)), math.Abs(toDistance(e.cmp.High, e.scale)))
 }

@@ -384,7 +384,9 @@ func (m *measure) decideOne(e *effect, c *compared, r *ConditionResult) {
 	if e.cmp.Verdict == Unclear {
 		e.cmp.Blocks, e.cmp.Extended = m.blocksToSettle(e, c, r, m.look), m.blocksToSettle(e, c, r, m.look+1)
 	}
-	if e.cmp.Verdict != NotCompared && r.Unreliable && e.nearest() <= toDistance(r.Doubtful, e.scale) {
+	// What is far from no difference stands, but how far it is nobody knows: that it is the same does not.
+	stands := e.cmp.Verdict != Same && e.nearest() > toDistance(r.Doubtful, e.scale)
+	if r.Unreliable && !stands && e.cmp.Verdict != NotCompared {
 		e.cmp.Verdict, e.cmp.Blocks, e.cmp.Extended = Unreliable, 0, 0
 	}
 	if m.begun {

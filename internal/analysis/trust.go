@@ -40,6 +40,7 @@ type doubt struct {
 	code  string
 	level TrustLevel
 	words string
+	least bool // every other doubt is told first
 }
 
 // doubts lists those about one run, the worst first. Nothing says that no two cells have a value in the same
@@ -50,28 +51,28 @@ func doubts(nothing bool) []doubt {
 		failed = Low
 	}
 	return []doubt{
-		{CodeControl, Low, "the same thing measured twice differs from itself in every row"},
-		{CodeFailed, failed, "some trials failed"}, // before what is missing because of it
-		{CodePartFailed, Medium, "some parts failed"},
-		{CodeNoBaseline, Low, "a baseline always failed"},
-		{CodeNotApart, Low, "another program measured one thing after the other"},
-		{CodeFewSamples, Low, "too few blocks for any interval"},
-		{CodeFewPairs, Low, "too few blocks have a value of both"},
-		{CodeFewBlocks, Low, "too few blocks for a verdict"},
-		{bench.NoteDamaged, Low, "stored trials are damaged"},
-		{CodeRunning, Medium, "the run is under way"},
-		{CodeIncomplete, Medium, "the run was not finished"},
-		{CodeSteal, Medium, "other virtual machines took CPU time"},
-		{CodeOtherRun, Medium, "another run was under way"},
-		{CodePressure, Medium, "the machine was busy with other work"},
-		{CodeThrottled, Medium, "a CPU quota held the run up"},
-		{CodeDrift, Medium, "values drifted during the run"},
-		{CodeAlike, Medium, "neighbouring blocks are alike"},
-		{CodeDisagree, Medium, "a difference changes its sign between conditions"},
-		{CodeInterrupted, Medium, "turns change what is measured"},
-		{CodeResidue, Medium, "settings differed between trials"},
-		{CodeOverhead, Medium, "tare itself used too much CPU"},
-		{CodeImprecise, Medium, "less precise than asked for"},
+		{code: CodeControl, level: Low, words: "the same thing measured twice differs from itself in every row"},
+		{code: CodeFailed, level: failed, words: "some trials failed"}, // before what is missing because of it
+		{code: CodePartFailed, level: Medium, words: "some parts failed"},
+		{code: CodeNoBaseline, level: Low, words: "a baseline always failed"},
+		{code: CodeNotApart, level: Low, words: "another program measured one thing after the other"},
+		{code: CodeFewSamples, level: Low, words: "too few blocks for any interval"},
+		{code: CodeFewPairs, level: Low, words: "too few blocks have a value of both"},
+		{code: CodeFewBlocks, level: Low, words: "too few blocks for a verdict"},
+		{code: bench.NoteDamaged, level: Low, words: "stored trials are damaged"},
+		{code: CodeRunning, level: Medium, words: "the run is under way"},
+		{code: CodeIncomplete, level: Medium, words: "the run was not finished"},
+		{code: CodeSteal, level: Medium, words: "other virtual machines took CPU time"},
+		{code: CodeOtherRun, level: Medium, words: "another run was under way"},
+		{code: CodePressure, level: Medium, words: "the machine was busy with other work"},
+		{code: CodeThrottled, level: Medium, words: "a CPU quota held the run up"},
+		{code: CodeDrift, level: Medium, words: "values drifted during the run"},
+		{code: CodeAlike, level: Medium, words: "neighbouring blocks are alike"},
+		{code: CodeDisagree, level: Medium, words: "a difference changes its sign between conditions"},
+		{code: CodeInterrupted, level: Medium, words: "turns change what is measured"},
+		{code: CodeResidue, level: Medium, words: "settings differed between trials"},
+		{code: CodeOverhead, level: Medium, words: "tare itself used too much CPU"},
+		{code: CodeImprecise, level: Medium, words: "less precise than asked for"},
 	}
 }
 
@@ -85,51 +86,54 @@ func doubtsAcross(of Unit) []doubt {
 		apart = "the groups may differ in something else"
 	}
 	return []doubt{
-		{CodeFewRuns, Low, "too few " + string(of) + "s for a verdict"},
-		{CodeOtherExperiment, Low, "the runs are of different experiments"},
-		{CodeNotInTurn, Low, "the runs did not alternate"},
-		{CodeDrift, Medium, "the difference changed while it was measured"},
-		{CodeControl, Medium, "in one run, the same thing measured twice differs from itself"},
-		{CodeRunning, Medium, "a run is under way"},
-		{CodeIncomplete, Medium, "a run was not finished"},
-		{CodeFailed, Medium, "some trials failed"},
-		{CodePartFailed, Medium, "some parts failed"},
-		{CodeNotApart, Medium, apart},
+		{code: CodeFewRuns, level: Low, words: "too few " + string(of) + "s for a verdict"},
+		{code: CodeOtherExperiment, level: Low, words: "the runs are of different experiments"},
+		{code: CodeNotInTurn, level: Low, words: "the runs did not alternate"},
+		{code: CodeDrift, level: Medium, words: "the difference changed while it was measured"},
+		{code: CodeControl, level: Medium, words: "in one run, the same thing measured twice differs from itself"},
+		{code: CodeRunning, level: Medium, words: "a run is under way"},
+		{code: CodeIncomplete, level: Medium, words: "a run was not finished"},
+		{code: CodeFailed, level: Medium, words: "some trials failed"},
+		{code: CodePartFailed, level: Medium, words: "some parts failed"},
+		{code: CodeNotApart, level: Medium, words: apart},
 	}
 }
 
-// partly words a doubt that concerns a part of a run, while the others have enough; empty if it
-// always concerns all of it.
-func partly(code string) string {
-	switch code {
+// partly says of a doubt that it concerns a part of a run, while the others have enough, where that can be.
+func (d *doubt) partly() {
+	switch d.code {
 	case CodeNoBaseline:
-		return "a baseline always failed"
+		d.words = "a baseline always failed"
 	case CodeFewSamples:
-		return "some cells have too few values"
+		d.words = "some cells have too few values"
 	case CodeFewPairs:
-		return "some comparisons have too few blocks"
+		d.words = "some comparisons have too few blocks"
 	default:
-		return ""
+		return
 	}
+	d.level = Medium
 }
 
-// lower takes what the warnings say against a run. Words has better words for a doubt, or none, and says whether it
-// concerns a part of the run only: such a doubt is of medium weight.
-func (t *Trust) lower(all []doubt, warnings []bench.Warning, words func(code string) (better string, part bool)) {
+// lower takes what the warnings say against a run. Word changes a doubt to say more exactly what it is about.
+func (t *Trust) lower(all []doubt, warnings []bench.Warning, word func(*doubt)) {
 	var told []doubt
 	for _, d := range all {
-		if !slices.ContainsFunc(warnings, func(w bench.Warning) bool { return w.Code == d.code }) {
-			continue
+		if slices.ContainsFunc(warnings, func(w bench.Warning) bool { return w.Code == d.code }) {
+			word(&d)
+			told = append(told, d)
 		}
-		better, part := words(d.code)
-		d.words = cmp.Or(better, d.words)
-		if part {
-			d.level = Medium
-		}
-		told = append(told, d)
 	}
 	// What is excused weighs less than any other doubt of low trust.
-	slices.SortStableFunc(told, func(a, b doubt) int { return cmp.Compare(a.level, b.level) }) // low, medium
+	slices.SortStableFunc(told, func(a, b doubt) int {
+		switch {
+		case a.least == b.least:
+			return cmp.Compare(a.level, b.level) // low, medium
+		case a.least:
+			return 1
+		default:
+			return -1
+		}
+	})
 	for _, d := range told {
 		t.Codes = append(t.Codes, d.code)
 	}
@@ -187,55 +191,63 @@ func trust(all *table, r *Result, work []*measure) Trust {
 	case compared == 0:
 		t.Level = NoClaim
 	}
-	t.lower(doubts(compared > 0 && t.Pairs == 0), r.Warnings, func(code string) (better string, part bool) {
+	t.lower(doubts(compared > 0 && t.Pairs == 0), r.Warnings, func(d *doubt) {
 		switch {
-		case code == CodeControl:
-			better = unreliableRows(all, work)
-			return better, better != ""
-		case code == CodeFailed:
-			return all.trialsThat(func(s *bench.Sample) bool { return s.Outcome.Failure() }) + " did not succeed", false
-		case code == CodePartFailed:
-			return "parts of " + all.trialsThat(func(s *bench.Sample) bool {
+		case d.code == CodeControl:
+			unreliableRows(d, all, work)
+		case d.code == CodeFailed:
+			d.words = all.trialsThat(func(s *bench.Sample) bool { return s.Outcome.Failure() }) + " did not succeed"
+		case d.code == CodePartFailed:
+			d.words = "parts of " + all.trialsThat(func(s *bench.Sample) bool {
 				return !s.Trial.Warmup() && s.PartFailed()
-			}) + " failed", false
-		case t.Needed == 0 || t.Pairs < t.Needed:
-			return "", false
+			}) + " failed"
+		case t.Needed > 0 && t.Pairs >= t.Needed:
+			d.partly()
 		}
-		better = partly(code)
-		return better, better != ""
 	})
 	return t
 }
 
-// unreliableRows says which rows of the first screen are unreliable; empty if all are that have a control.
-func unreliableRows(all *table, work []*measure) string {
+// unreliableRows words the doubt that a control differs: in which rows of the first screen verdicts are
+// unreliable. It is of low trust only if no verdict stands.
+func unreliableRows(d *doubt, all *table, work []*measure) {
 	var titles, names []string
-	rows, bad := 0, 0
+	rows, bad, stand := 0, 0, 0
 	for _, m := range work {
 		if m.result.Metric.Role != bench.Primary {
 			continue
 		}
-		for i := range m.result.Conditions {
-			c := &m.result.Conditions[i]
+		for _, c := range m.results() {
 			if c.Noise == nil || c.Noise.Pairs == 0 {
 				continue // nothing was measured twice
 			}
-			if rows++; !c.anyUnreliable() {
+			rows++
+			unreliable, others := c.countUnreliable()
+			stand += others
+			if unreliable == 0 {
 				continue
 			}
 			bad++
-			titles, names = append(titles, m.result.Metric.Title), append(names, CellName(&all.cells[c.Baseline]))
+			switch title := m.result.Metric.Title; {
+			case c != m.result.Summary:
+				titles, names = append(titles, title), append(names, CellName(&all.cells[c.Baseline]))
+			case !slices.Contains(titles, title): // none of its conditions
+				titles, names = append(titles, title), append(names, all.cells[c.Baseline].Name)
+			}
 		}
 	}
 	titles, names = slices.Compact(titles), slices.Compact(names)
 	const most = 2 // titles
+	if stand > 0 {
+		d.level = Medium
+	}
 	switch {
 	case bad == 0:
-		return "the same thing measured twice differs from itself somewhere; all rows hold"
-	case bad == rows:
-		return ""
+		d.words, d.least = "the same thing measured twice differs from itself, but by too little to matter in any row", true
+	case stand == 0:
 	case len(titles) > most || len(names) > 1:
-		return fmt.Sprintf("the same thing measured twice differs in %d of %s", bad, unit.FormatCount(rows, "row"))
+		d.words = fmt.Sprintf("the same thing measured twice differs in %d of %s", bad, unit.FormatCount(rows, "row"))
+	default:
+		d.words = names[0] + ", measured twice, differs from itself in " + strings.Join(titles, " and ")
 	}
-	return names[0] + ", measured twice, differs from itself in " + strings.Join(titles, " and ")
 }

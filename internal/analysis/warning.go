@@ -301,26 +301,29 @@ func (w *warner) fewBlocks() {
 
 func (w *warner) control() {
 	for _, m := range w.work {
-		for i := range m.result.Conditions {
-			r := &m.result.Conditions[i]
-			if !r.Unreliable {
-				continue
+		for _, r := range m.results() {
+			if r.Noise == nil || r.Noise.Verdict != Different {
+				continue // what is true of a condition is told of that
 			}
-			w.add(CodeControl, fmt.Sprintf(
-				"%s: %s and its control are the same thing, but differ by %s: no difference below %s can be trusted here",
-				m.result.Metric.Title, w.name(r.Baseline), w.effect(m, r.Noise), doubtful(m, r)),
+			name := w.name(r.Baseline)
+			if r == m.result.Summary {
+				name = w.table.cells[r.Baseline].Name + " under all conditions"
+			}
+			w.add(CodeControl, fmt.Sprintf("%s: %s and its control are the same thing, but differ by %s: %s can be trusted here",
+				m.result.Metric.Title, name, w.effect(m, r.Noise), doubtful(m, r)),
 				"trials may affect those after them: see tare doctor, raise --washout, and run again",
 				m.result.Metric.Name, r.Control)
 		}
 	}
 }
 
-// doubtful formats the difference up to which none can be trusted.
+// doubtful says which effects cannot be trusted.
 func doubtful(m *measure, r *ConditionResult) string {
 	if m.result.Metric.Scale == bench.Difference {
-		return unit.Scale(m.result.Metric.Unit, r.Doubtful).Format(r.Doubtful)
+		return "no difference up to " + unit.Scale(m.result.Metric.Unit, r.Doubtful).Format(r.Doubtful)
 	}
-	return unit.FormatRatios(r.Doubtful)[0]
+	f := unit.FormatRatios(1/r.Doubtful, r.Doubtful)
+	return "nothing between " + f[0] + " and " + f[1]
 }
 
 // effect formats an estimate and its interval.

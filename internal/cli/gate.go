@@ -49,9 +49,10 @@ can fail. That needs a primary metric with the start in its time, as lifecycle
 and start have: no delay of a start makes a CPU, a disk or a network slower.
 
 The exit code is 0 if the gate passes, 5 if something is worse, and 6 if nothing
-can be said: the control differs from the baseline, nothing was compared, there
-are too few blocks or, with --strict, something is not shown to be harmless. It
-is 3 if it would have passed, but trials failed.`,
+can be said: something is unreliable, because the control differs from the
+baseline, nothing was compared, there are too few blocks or, with --strict,
+something is not shown to be harmless. It is 3 if it would have passed, but
+trials failed.`,
 		Example: `  tare gate lifecycle -e runc -e runc,name=new,binary=./runc --smallest 10%
   tare gate image shop:1.4 shop:1.5 --budget 5m --junit gate.xml
   tare gate last --strict`,

@@ -97,6 +97,7 @@ func TestBudgetTooShort(t *testing.T) {
 		budget   time.Duration
 		blocks   int
 		outcomes []bench.Outcome
+		alone    bool // there is one cell, so nothing is compared
 		want     string
 	}{
 		"too short":    {budget: time.Minute, blocks: 100, outcomes: ok, want: warning},
@@ -104,8 +105,11 @@ func TestBudgetTooShort(t *testing.T) {
 		"long enough":  {budget: time.Hour, blocks: 100, outcomes: ok},
 		"few blocks": {budget: time.Hour, blocks: 2, outcomes: ok, want: "too few blocks for any verdict: 2 blocks, " +
 			"but up to 2 comparisons need up to 7 → use --blocks 7, or compare fewer cells\n"},
-		"longer than all of it": {budget: 5 * time.Second, blocks: 100, outcomes: ok, want: "one block takes about 20s, " +
-			"which is longer than the budget: a block that has begun is finished\ntoo few blocks"},
+		"one cell": {budget: 15 * time.Second, blocks: 100, outcomes: ok, alone: true},
+		"one cell that takes long": {
+			budget: 5 * time.Second, blocks: 100, outcomes: ok, alone: true,
+			want: "one block takes about 10s, which is longer than the budget: a block that has begun is finished\n",
+		},
 		"a failure": {
 			budget: time.Minute, blocks: 100, want: warning,
 			outcomes: []bench.Outcome{bench.OK, bench.TimedOut, bench.OK, bench.OK},
@@ -118,6 +122,9 @@ func TestBudgetTooShort(t *testing.T) {
 			Name: "mine", Cells: []bench.Cell{{Name: "native", Baseline: true}, {Name: "runc"}},
 			Warmup: 1, MinBlocks: 2, MaxBlocks: tt.blocks, Budget: tt.budget,
 		}
+		if tt.alone {
+			plan.Cells = plan.Cells[:1]
+		}
 		metrics := []bench.Metric{{Name: "x", Role: bench.Primary}, {Name: "y", Role: bench.Primary}}
 		w.RunBegins(app.Session{
 			Header: bench.Header{Plan: plan, Metrics: metrics}, Planned: &app.Planned{Plan: plan}, Block: tt.known,
@@ -125,14 +132,14 @@ func TestBudgetTooShort(t *testing.T) {
 		w.OnEvent(run.TrialEnded{Sample: bench.Sample{Trial: bench.Trial{Block: -1}, Outcome: bench.OK, Elapsed: time.Hour}})
 		for i, outcome := range tt.outcomes {
 			w.OnEvent(run.TrialEnded{Sample: bench.Sample{
-				Trial: bench.Trial{Block: i / 2, Cell: i % 2}, Outcome: outcome, Elapsed: 10 * time.Second,
+				Trial: bench.Trial{Block: i / len(plan.Cells), Cell: i % len(plan.Cells)}, Outcome: outcome, Elapsed: 10 * time.Second,
 			}})
 		}
 		told, times := b.String(), 0
 		if tt.want != "" {
 			times = 1
 		}
-		if !strings.Contains(told, tt.want) || strings.Count(told, "too few blocks") != times {
+		if !strings.Contains(told, tt.want) || strings.Count(told, "too few blocks")+strings.Count(told, "longer than") != times {
 			t.Errorf("%s: want %q once:\n%s", name, tt.want, told)
 		}
 	}

@@ -319,7 +319,7 @@ func (d *exported) conclude(e *report.Effect, m report.Metric, percent float64, 
 		e.Verdict = "unclear"
 	}
 	switch {
-	case c.Unreliable && !farBeyond(e, c.Noise):
+	case c.Unreliable && (e.Verdict == "same" || !farBeyond(e, c.Noise)):
 		e.Verdict = "unreliable"
 	case e.Verdict == "unclear":
 		delta, quiet := e.Smallest, 0
@@ -333,6 +333,9 @@ func (d *exported) conclude(e *report.Effect, m report.Metric, percent float64, 
 
 // farBeyond says that the whole interval is more than 12.706 times as far from no difference as that of the control.
 func farBeyond(e, control *report.Effect) bool {
+	if e.Low == nil {
+		return false
+	}
 	ends := func(e *report.Effect) (low, high float64) {
 		low, high = *e.Low, *e.High
 		if e.Scale != bench.Difference {
@@ -343,7 +346,7 @@ func farBeyond(e, control *report.Effect) bool {
 	from, to := ends(control)
 	least := 12.706 * max(math.Abs(from), math.Abs(to))
 	low, high := ends(e)
-	return e.Low != nil && (low > least || high < -least)
+	return low > least || high < -least
 }
 
 // detectable is the difference beyond the smallest that matters that is confirmed in four of five runs: the

@@ -98,7 +98,7 @@ func (s *sshds) unequal(t *testing.T, times int, metric string, args ...string) 
 
 // Two machines that differ by a known factor are told apart, and their intervals have it; one and the same
 // is not told apart. The kernel gives each so much, and less than it could have beside other work.
-func TestUnequalHosts(t *testing.T) {
+func TestPlantedUnequalHosts(t *testing.T) {
 	sshd, err := findSSHD()
 	if os.Geteuid() != 0 || err != nil {
 		t.Skipf("two sshds take root and OpenSSH's server: %v", err)

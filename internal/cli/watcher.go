@@ -37,7 +37,7 @@ func (w *watcher) OnEvent(e run.Event) {
 	if !ok || w.first == nil || !w.first.completedBy(ended.Sample) {
 		return
 	}
-	for _, text := range w.first.warnings() {
+	if text := w.first.warning(); text != "" {
 		w.progress.end()
 		w.notice("%s", text)
 	}
@@ -151,13 +151,15 @@ func (f *firstBlock) completedBy(s bench.Sample) bool {
 	return f.trials == len(f.plan.Cells)
 }
 
-// warnings are those that need the time of a block, and were not said before the run.
-func (f *firstBlock) warnings() (all []string) {
-	if text := longerThanBudget(f.plan, f.took); text != "" {
-		all = append(all, text)
+// warning says what could not be said before the run, since it takes the time of a block.
+func (f *firstBlock) warning() string {
+	text := undecidable(f.plan, f.metrics, f.took)
+	switch text {
+	case "":
+		return longerThanBudget(f.plan, f.took)
+	case undecidable(f.plan, f.metrics, 0):
+		return ""
+	default:
+		return text
 	}
-	if text := undecidable(f.plan, f.metrics, f.took); text != "" && text != undecidable(f.plan, f.metrics, 0) {
-		all = append(all, text)
-	}
-	return all
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // signs say what the signs of a matrix mean.
-const signs = "✗ worse  ✓ better  ≠ different  = same  ? unclear"
+const signs = "✗ worse  ✓ better  ≠ different  = same  ? unclear or unreliable"
 
 // matrix shows several metrics at once, a row for each and a column for each
 // cell: the baseline's median, and what the others differ from it by, with a

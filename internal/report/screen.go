@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -131,33 +130,43 @@ func screenColumns(title string, names []string) Table {
 	return t
 }
 
+// overview is all conditions together, where there is that, and then each of them.
+func (m *Metric) overview() []Condition {
+	if m.Summary == nil {
+		return m.Conditions
+	}
+	return append([]Condition{*m.Summary}, m.Conditions...)
+}
+
+// heading names one of the overview.
+func (m *Metric) heading(c *Condition) string {
+	if m.Summary != nil && c.Condition == "" {
+		return "all together"
+	}
+	return plain.Line(c.Condition)
+}
+
 // screenGrid has a row for all conditions together, and one for each of them.
 func screenGrid(m *Metric, names []string) Table {
 	t := screenColumns(plain.Line(m.Title), names)
 	t.Groups = []RowGroup{{}}
-	if row := screenRow("all together", cmp.Or(m.Summary, &Condition{}), names); strings.Join(row.Cells[1:], "") != "" {
-		t.Groups[0].Lines = append(t.Groups[0].Lines, row)
-	}
-	for i := range m.Conditions {
-		c := &m.Conditions[i]
-		t.Groups[0].Lines = append(t.Groups[0].Lines, screenRow(plain.Line(c.Condition), c, names))
+	for _, c := range m.overview() {
+		if row := screenRow(m.heading(&c), &c, names); c.Condition != "" || strings.Join(row.Cells[1:], "") != "" {
+			t.Groups[0].Lines = append(t.Groups[0].Lines, row)
+		}
 	}
 	return t
 }
 
-// screenTurned has a row for each cell and a column for each condition, and one for all of them
-// together. The baseline's row has its values.
+// screenTurned has a row for each cell, a column for all conditions together and one for each of them. The baseline's
+// row has its values.
 func screenTurned(m *Metric, names []string) Table {
 	t := Table{HasHeadings: true, Columns: []Column{{Name: plain.Line(m.Title)}}, Groups: []RowGroup{{}}}
 	for _, n := range names {
 		t.Groups[0].Lines = append(t.Groups[0].Lines, TableRow{Cells: []string{plain.Line(n)}, Tones: []Tone{Plain}})
 	}
-	for _, c := range m.tables() {
-		name := plain.Line(c.Condition)
-		if m.Summary != nil && c.Condition == "" {
-			name = "all together"
-		}
-		t.Columns = append(t.Columns, Column{Name: name})
+	for _, c := range m.overview() {
+		t.Columns = append(t.Columns, Column{Name: m.heading(&c)})
 		for i, n := range names {
 			f, row := c.findingOf(n), &t.Groups[0].Lines[i]
 			row.Cells, row.Tones = append(row.Cells, f.Text), append(row.Tones, f.tone)
@@ -196,11 +205,8 @@ func shownFinding(r *Row) Finding {
 // screenList has a row for each cell, under all conditions together and under each.
 func screenList(m *Metric) Table {
 	t := Table{Title: plain.Line(m.Title), HasHeadings: true, Columns: []Column{{Name: plain.Line(m.Title)}, {}}}
-	for _, c := range m.tables() {
-		g, together := RowGroup{Title: plain.Line(c.Condition)}, m.Summary != nil && c.Condition == ""
-		if together {
-			g.Title = "all together"
-		}
+	for _, c := range m.overview() {
+		g := RowGroup{Title: m.heading(&c)}
 		rows := slices.Clone(c.Rows)
 		slices.SortStableFunc(rows, func(a, b Row) int { return order(a.Effect == nil) - order(b.Effect == nil) })
 		for i := range rows {
@@ -208,11 +214,7 @@ func screenList(m *Metric) Table {
 				g.Lines = append(g.Lines, TableRow{Cells: []string{plain.Line(rows[i].Cell), f.Text}, Tones: []Tone{Plain, f.tone}})
 			}
 		}
-		at := len(t.Groups)
-		if together {
-			at = 0
-		}
-		t.Groups = slices.Insert(t.Groups, at, g)
+		t.Groups = append(t.Groups, g)
 	}
 	return t
 }
@@ -249,7 +251,7 @@ func (d *Document) trustText() string {
 	case undecided != "":
 		s += sep + undecided
 	default:
-		s += fmt.Sprintf("; %s, a verdict needs %d", unit.FormatCount(t.Pairs, "block"), t.Needed)
+		s += fmt.Sprintf("; %s, a verdict needs at least %d", unit.FormatCount(t.Pairs, "block"), t.Needed)
 	}
 	if more := len(d.Warned) - min(len(t.Codes), 1); more > 0 {
 		s += "; " + unit.FormatCount(more, "more warning")
@@ -332,7 +334,7 @@ const longest = 2 * time.Hour
 func (d *Document) nextSteps(run *Run, primary []Metric, r *analysis.Result, short Short) (steps []Step) {
 	id := short.name(run)
 	differs := slices.ContainsFunc(primary, func(m Metric) bool {
-		return slices.ContainsFunc(m.Conditions, func(c Condition) bool {
+		return slices.ContainsFunc(m.tables(), func(c Condition) bool {
 			return slices.ContainsFunc(c.Rows, func(r Row) bool { return r.isUnreliable() })
 		})
 	})
@@ -371,7 +373,7 @@ func (r *Row) isUnreliable() bool {
 	return r.Effect != nil && analysis.Verdict(r.Effect.Verdict) == analysis.Unreliable
 }
 
-// isOpen reports whether more blocks could tell more of a row. Where the control differs they could not.
+// isOpen reports whether more blocks could tell more of a row. Of what is unreliable they could not.
 func (r *Row) isOpen() bool {
 	if r.isUnreliable() {
 		return false

@@ -40,7 +40,7 @@ const (
 	IsWorse    State = "worse"      // confirmed, and beyond the margin
 	Harmless   State = "harmless"   // the interval lies below the margin
 	Unproved   State = "unproved"   // neither is shown
-	Unreliable State = "unreliable" // the control differs, nothing was compared, or no difference could be confirmed
+	Unreliable State = "unreliable" // the verdict is unreliable, nothing was compared, or no difference could be confirmed
 )
 
 // states lists them, from the one that a reader must see first.
@@ -127,7 +127,7 @@ func (j *Judgement) check(m *report.Metric, c *report.Condition) {
 		if e := r.Effect; e != nil && e.Estimate != nil && analysis.Verdict(e.Verdict) != analysis.Unreliable {
 			check.Margin = &e.Smallest
 			var judged float64
-			check.State, judged = stateOf(m, e)
+			check.State, judged = stateOf(m, e, c.Unreliable)
 			if e.Scale != bench.Difference {
 				check.rate = m.Better == bench.Higher
 				check.Finding += check.exactly(judged, check.State != IsWorse)
@@ -138,8 +138,8 @@ func (j *Judgement) check(m *report.Metric, c *report.Condition) {
 }
 
 // stateOf judges one effect, and says by which worsening. Where no difference could have been confirmed,
-// that none was is no news.
-func stateOf(m *report.Metric, e *report.Effect) (s State, judged float64) {
+// that none was is no news. Where the control differs, it is not known how large an effect is: only its direction.
+func stateOf(m *report.Metric, e *report.Effect, controlDiffers bool) (s State, judged float64) {
 	estimate, badEnd := worsening(m, e, e.Estimate), math.Inf(1)
 	if e.Low != nil && e.High != nil {
 		badEnd = max(worsening(m, e, e.Low), worsening(m, e, e.High))
@@ -151,9 +151,9 @@ func stateOf(m *report.Metric, e *report.Effect) (s State, judged float64) {
 	switch {
 	case analysis.Verdict(e.Verdict) == analysis.Worse && estimate > margin:
 		return IsWorse, estimate
-	case badEnd <= margin:
+	case badEnd <= margin && (!controlDiffers || analysis.Verdict(e.Verdict) == analysis.Better):
 		return Harmless, badEnd
-	case e.Detectable == nil:
+	case e.Detectable == nil, controlDiffers:
 		return Unreliable, badEnd
 	default:
 		return Unproved, badEnd

@@ -41,11 +41,13 @@ func judged(t testing.TB, factor, noise float64, strict bool, change func(*bench
 }
 
 func TestJudge(t *testing.T) {
-	scaleControl := func(run *bench.Run) {
-		for i := range run.Samples {
-			if s := &run.Samples[i]; run.Header.Plan.Cells[s.Trial.Cell].Control {
-				for k := range s.Values {
-					s.Values[k] *= 1.5
+	scaleControl := func(by float64) func(*bench.Run) {
+		return func(run *bench.Run) {
+			for i := range run.Samples {
+				if s := &run.Samples[i]; run.Header.Plan.Cells[s.Trial.Cell].Control {
+					for k := range s.Values {
+						s.Values[k] *= by
+					}
 				}
 			}
 		}
@@ -72,7 +74,9 @@ func TestJudge(t *testing.T) {
 		{"worse within the margin", 1.03, 0.005, false, nil, Passed, Harmless},
 		{"the same, but noisy", 1, 0.5, false, nil, Passed, Unproved},
 		{"the same, but noisy, strict", 1, 0.5, true, nil, Undecided, Unproved},
-		{"the control differs", 1.2, 0.01, false, scaleControl, Undecided, Unreliable},
+		{"the control differs", 1.2, 0.01, false, scaleControl(1.5), Undecided, Unreliable},
+		{"the control differs a little", 3, 0.0001, false, scaleControl(1.02), Worse, IsWorse},
+		{"the control differs a little, and the rest is far better", 1 / 3., 0.0001, true, scaleControl(1.02), Passed, Harmless},
 		{"the baseline failed", 1, 0.01, false, failBaseline, Undecided, Unreliable},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -168,6 +168,7 @@ func heatCell(r *report.Row, against string) cellView {
 	case analysis.Better:
 		c.Class = fmt.Sprintf("h-%d", heatStep(r.Effect))
 	case analysis.Unclear, analysis.Unreliable:
+		// A bound is something known.
 		if r.Finding == nil || r.Finding.Kind != report.AtMost {
 			c.Class = "unsure"
 		}

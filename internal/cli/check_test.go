@@ -39,6 +39,7 @@ func (p *testEnv) damage(t *testing.T, change string) {
 // A trial that is not what was stored is named by all who are asked for it, and
 // everything else is told as before.
 func TestDamageIsTold(t *testing.T) {
+	t.Parallel() // nothing is measured
 	p := newTestEnv(t)
 	if result := p.must(t, "check"); !strings.Contains(result.stderr, "no runs yet") {
 		t.Errorf("before the first run: %s", result.stderr)
@@ -97,6 +98,7 @@ func TestDamageIsTold(t *testing.T) {
 // A name or a note that is not what was stored is told, and everything that was measured is
 // shown as before.
 func TestDamagedNoteIsTold(t *testing.T) {
+	t.Parallel() // nothing is measured
 	p := newTestEnv(t)
 	name, _ := p.records(t, "a", 8)
 	p.must(t, "import", name)
@@ -145,6 +147,7 @@ func TestUncheckedIsTold(t *testing.T) {
 
 // A run that was imported in part goes on where it ended, and nowhere else.
 func TestImportGoesOn(t *testing.T) {
+	t.Parallel() // nothing is measured
 	p := newTestEnv(t)
 	name, lines := p.records(t, "a", 1200)
 	for _, part := range []struct {

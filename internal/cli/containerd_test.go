@@ -107,6 +107,7 @@ func nothingIn(t *testing.T, d *daemon) {
 
 // Two daemons of a kind are two engines: one run compares them, side by side.
 func TestDaemonsSideBySide(t *testing.T) {
+	t.Parallel() // nothing is measured
 	require(t, "docker")
 	d := ownContainerd(t)
 	d.begin(t)

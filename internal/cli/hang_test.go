@@ -76,8 +76,11 @@ func TestContainerDoesNotEnd(t *testing.T) {
 	program := releaseBinary(t)
 	for _, engine := range usable(t, "native", "floor", "runc", "docker") {
 		tasks := []string{"hold", "stubborn", "spew"}
-		if engine == "docker" {
+		switch {
+		case engine == "docker":
 			tasks = tasks[1:]
+		case testing.Short() && engine != "runc": // what prints takes a CPU; a pipe of tare's is like another
+			tasks = tasks[:2]
 		}
 		for _, task := range tasks {
 			t.Run(engine+"/"+task, func(t *testing.T) {

@@ -28,6 +28,7 @@ func small(engines []string, more ...string) []string {
 }
 
 func TestInterrupted(t *testing.T) {
+	t.Parallel() // nothing is measured
 	engines := usable(t, "native", "floor")
 	whole := newTestEnv(t)
 	whole.must(t, small(engines)...)
@@ -97,6 +98,7 @@ func TestInterruptedTwice(t *testing.T) {
 
 // A trial during which tare itself was stopped has no times.
 func TestStopped(t *testing.T) {
+	t.Parallel() // nothing is measured
 	p := newTestEnv(t)
 	file := p.write(t, "sleep.yaml",
 		"workload: lifecycle\nspec: {argv: [/tare-agent, sleep, 1s]}\nfactors: {engine: [native]}\n")

@@ -30,6 +30,7 @@ import (
 //
 // Without TARE_MEASURE it makes one small run of each kind.
 func TestMeasureTurns(t *testing.T) {
+	t.Parallel() // in the short form nothing is measured but that it works
 	m := measurement{
 		args: strings.Fields(os.Getenv("TARE_MEASURE")), dir: os.Getenv("TARE_MEASURE_DIR"), modes: []string{"off", "auto"},
 	}

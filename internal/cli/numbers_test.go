@@ -19,6 +19,7 @@ import (
 
 // Every number of a report follows from what is exported, by docs/report-format.md.
 func TestEveryNumberCanBeRecomputed(t *testing.T) {
+	t.Parallel() // nothing is measured
 	p := newTestEnv(t)
 	engines := append(usable(t, "floor", "runc"), "native")
 	ran := p.must(t, small(engines, "--blocks", "12", "--json")...)

@@ -161,6 +161,7 @@ func TestOnWholeHosts(t *testing.T) {
 
 // Hosts are measured together, and compared block by block; nothing stays on them.
 func TestOn(t *testing.T) {
+	t.Parallel() // nothing is measured
 	h := newHosts(t, "a", "b")
 	p := h.client(t)
 	result := p.must(t, on("a,b", "--name", "first")...)
@@ -300,6 +301,7 @@ func TestOnOthersGoOn(t *testing.T) {
 
 // A client that is killed at any instant loses nothing, and leaves nothing running.
 func TestOnClientKilled(t *testing.T) {
+	t.Parallel() // nothing is measured
 	instants := []int{1, 7, 12} // trials
 	if testing.Short() {
 		instants = instants[1:2]
@@ -391,6 +393,7 @@ func findSSHD() (string, error) {
 
 // Whenever a connection is cut, what was measured is fetched, and in the end all is there.
 func TestOnCutAnywhere(t *testing.T) {
+	t.Parallel() // nothing is measured
 	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
 	times := 2
 	if !testing.Short() {

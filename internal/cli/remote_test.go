@@ -159,6 +159,7 @@ func TestRemoteRun(t *testing.T) {
 // Who may only borrow engines gets those that are lent, and every call is logged. A workload whose
 // times would include the network refuses, and says why.
 func TestRemoteRefused(t *testing.T) {
+	t.Parallel() // nothing is measured
 	l := newFarMachine(t, "")
 	l.setSSH(t, l.lends("--engine native,floor"))
 	p := l.client(t)
@@ -194,6 +195,7 @@ func TestRemoteRefused(t *testing.T) {
 
 // What ssh, or the other machine, says against it reaches the user, with what to do.
 func TestRemoteUnreachable(t *testing.T) {
+	t.Parallel() // nothing is measured
 	l := newFarMachine(t, "")
 	p := l.client(t)
 	for name, test := range map[string]struct{ body, says, advice string }{
@@ -222,6 +224,7 @@ func TestRemoteUnreachable(t *testing.T) {
 // Behind NAT, the address that the other machine has is none at which it is reached. This is said, and
 // another one can be named.
 func TestRemoteBehindNAT(t *testing.T) {
+	t.Parallel() // nothing is measured
 	l := newFarMachine(t, "")
 	l.address = "224.0.0.1" // to which the kernel connects nobody
 	l.setSSH(t, runsCommand)

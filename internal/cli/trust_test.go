@@ -10,6 +10,7 @@ import (
 // A run that came in a file is data. Its hooks and programs are whatever the
 // file says, so it is never gone on with.
 func TestImportedIsNotResumed(t *testing.T) {
+	t.Parallel() // nothing is measured
 	usable(t, "native")
 	from, to := newTestEnv(t), newTestEnv(t)
 	trap := filepath.Join(to.dir, "trap")
@@ -43,6 +44,7 @@ func TestImportedIsNotResumed(t *testing.T) {
 // The kernel knows mounts by their real paths: a state directory behind a link
 // must work, and nothing may be deleted through a mount below it.
 func TestStateBehindLink(t *testing.T) {
+	t.Parallel() // nothing is measured
 	engines := usable(t, "native", "floor", "crun", "runc")
 	p := newTestEnv(t)
 	if err := os.Mkdir(filepath.Join(p.dir, "real"), 0o755); err != nil {
@@ -58,6 +60,7 @@ func TestStateBehindLink(t *testing.T) {
 
 // What a hook leaves running must not hold the run.
 func TestHookLeavesSomethingRunning(t *testing.T) {
+	t.Parallel() // nothing is measured
 	usable(t, "native")
 	p := newTestEnv(t)
 	experiment := filepath.Join(p.dir, "x.yaml")

@@ -46,13 +46,13 @@ var faultyRuntime = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// shortTimeouts is a run in which an operation may take a second, and native goes on
-// when the other engine does not.
-func shortTimeouts(engine string, more ...string) []string {
-	return append([]string{
+// shortTimeouts is a run in which an operation may take three seconds, because beside other tests what does end needs a
+// while too, and native goes on when the other engine does not.
+func shortTimeouts(engine string) []string {
+	return []string{
 		"run", "lifecycle", "--engine", "native," + engine, "--blocks", "6", "--warmup", "0",
-		"--washout", "off", "--precision", "off", "--no-control", "--operation-timeout", "1s",
-	}, more...)
+		"--washout", "off", "--precision", "off", "--no-control", "--operation-timeout", "3s",
+	}
 }
 
 // A runtime that hangs costs its own cell, and only three times the limit.
@@ -101,8 +101,7 @@ cells:
   - {name: mine, engine: %s, argv: [/tare-agent, %s]}
 baseline: native
 `, engine, task))
-	// Beside other tests, what does end needs a while, too.
-	args := shortTimeouts(engine, "--operation-timeout", "3s")
+	args := shortTimeouts(engine)
 	args[1] = file
 	args = append(args[:2], args[4:]...) // the cells name their engines
 	r := p.begin(t, args...)

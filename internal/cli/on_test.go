@@ -301,7 +301,7 @@ func TestOnOthersGoOn(t *testing.T) {
 
 // A client that is killed at any instant loses nothing, and leaves nothing running.
 func TestOnClientKilled(t *testing.T) {
-	t.Parallel() // nothing is measured
+	t.Parallel()                // nothing is measured
 	instants := []int{1, 7, 12} // trials
 	if testing.Short() {
 		instants = instants[1:2]

@@ -47,7 +47,7 @@ func flagDefaults() map[string]string {
 		"network":           "the experiment's",
 		"storage":           "the experiment's",
 		"concurrency":       "the experiment's",
-		"baseline":          "the experiment's, else native",
+		"baseline":          "the experiment's, else native, else the first",
 		"budget":            "$" + budgetVariable + ", else " + from("budget"),
 		"blocks":            from("blocks"),
 		"warmup":            from("warmup"),

@@ -19,8 +19,8 @@ func (a *invocation) resumeCommand() *cobra.Command {
 what the killed run left behind, and then begins with the first trial that has
 no sample. Without RUN it takes the newest incomplete run.
 
-With --budget or --blocks it extends a finished run by more blocks of the same
-plan and seed; without RUN, the newest one. The limit that is reached first ends
+With --budget or --blocks it extends a finished run, the newest one without RUN,
+by more blocks of the same plan and seed. The limit that is reached first ends
 the run. An extended run has been looked at more than once, and its verdicts
 allow for that: they need clearer evidence than those of a new run of the same
 length.`,

@@ -251,7 +251,7 @@ func (d *Document) trustText() string {
 	case undecided != "":
 		s += sep + undecided
 	default:
-		s += fmt.Sprintf("; %s, a verdict needs at least %d", unit.FormatCount(t.Pairs, "block"), t.Needed)
+		s += "; " + unit.FormatCount(t.Pairs, "block")
 	}
 	if more := len(d.Warned) - min(len(t.Codes), 1); more > 0 {
 		s += "; " + unit.FormatCount(more, "more warning")

@@ -142,17 +142,17 @@ func engineVersion(name string, p *app.Planned) string {
 
 // stopRule says in words when the run ends.
 func stopRule(p bench.Plan, metrics []bench.Metric) string {
-	var rules []string
+	text := "after "
+	if p.Budget > 0 {
+		text += unit.FormatDuration(p.Budget) + " or "
+	}
+	text += unit.FormatCount(p.MaxBlocks, "block")
 	// else it comes too late to stop anything
 	if precision := precisionText(p, metrics); precision != "" && p.MinBlocks < p.MaxBlocks {
-		rules = append(rules, fmt.Sprintf("when every primary comparison is precise to %s (after at least %s)", precision,
-			unit.FormatCount(p.MinBlocks, "block")))
+		text += fmt.Sprintf(", or sooner, if every primary comparison is precise to %s after at least %s", precision,
+			unit.FormatCount(p.MinBlocks, "block"))
 	}
-	if p.Budget > 0 {
-		rules = append(rules, "after "+unit.FormatDuration(p.Budget))
-	}
-	rules = append(rules, "after "+unit.FormatCount(p.MaxBlocks, "block"))
-	return strings.Join(rules, ", or ")
+	return text
 }
 
 // precisionText says how precise a plan wants its primary metrics; empty if precision does not stop it.

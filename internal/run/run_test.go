@@ -262,7 +262,7 @@ func TestPrepareFails(t *testing.T) {
 		}
 		for _, s := range b.writer.samples {
 			name := b.options.Header.Plan.Cells[s.Trial.Cell].Name
-			if name == "a" && s.Outcome != bench.OK || name == "b" && (s.Outcome != bench.Failed || s.Operation != "prepare") {
+			if name == "a" && s.Outcome != bench.OK || name == "b" && (s.Outcome != bench.Failed || s.Operation != "preparation") {
 				t.Errorf("%s: %s %s %q", name, s.Outcome, s.Operation, s.Reason)
 			}
 		}
@@ -551,7 +551,7 @@ func TestRefusedOnce(t *testing.T) {
 		}
 		for _, s := range b.writer.samples {
 			if s.Trial.Cell == 1 &&
-				(s.Outcome != bench.Unsupported || s.Operation != "prepare" || s.Reason != "not supported here: no runtime") {
+				(s.Outcome != bench.Unsupported || s.Operation != "preparation" || s.Reason != "not supported here: no runtime") {
 				t.Errorf("trial %d: %s in %q: %q", s.Trial.Seq, s.Outcome, s.Operation, s.Reason)
 			}
 		}

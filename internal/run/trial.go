@@ -70,7 +70,7 @@ func (r *runner) anyTrial(ctx context.Context, t bench.Trial, turns *member) (be
 	m.stop()
 	if s.Outcome == bench.Failed && errors.Is(err, bench.ErrUnsupported) {
 		// The engine does not support the cell, and will not later.
-		if s.Operation == opReset || s.Operation == opPrepare { // internal names that mean nothing to users
+		if s.Operation == opPrepare { // who was asked when matters to nobody
 			s.Reason = strings.TrimPrefix(s.Reason, s.Operation+": ")
 		}
 		s.Outcome, r.unsupported[t.Cell] = bench.Unsupported, unsupportedCell{s.Operation, s.Reason}
@@ -114,11 +114,8 @@ func (r *runner) limited(ctx context.Context, turns *member) (context.Context, c
 	return ctx, func() { turns.limit.Stop(); end(nil) }
 }
 
-// The operations before the timed part.
-const (
-	opReset   = "reset"
-	opPrepare = "prepare"
-)
+// opPrepare is what comes before the timed part, as failures name it.
+const opPrepare = "preparation"
 
 // A unsupportedCell says why an engine does not support a cell, and in which operation it said
 // so; empty if that was known before the trial.
@@ -139,7 +136,7 @@ func (r *runner) ready(run, limited context.Context, t bench.Trial) error {
 	}
 	if f := r.fixtures.of(t.Cell); f != nil {
 		if err := f.Reset(limited); err != nil {
-			return &bench.OpError{Op: opReset, Err: err}
+			return &bench.OpError{Op: opPrepare, Err: err}
 		}
 	}
 	if err := r.Engines[cell.Engine].Prepare(limited, cell.Spec); err != nil {

@@ -62,7 +62,7 @@ func (workload) Params() []bench.Param {
 			"server: the content is mounted there"},
 		{Name: "port", Default: "0", Valid: validPort, Doc: "port of the server; 0: for an image's own server the " +
 			"port that the image names, or 80; otherwise a free port"},
-		{Name: "size", Default: "1MB", Valid: validSize, Doc: "size of the requested file, which has random bytes"},
+		{Name: "size", Default: "1MiB", Valid: validSize, Doc: "size of the requested file, which has random bytes"},
 		{Name: "path", Default: "", Valid: validPath, Doc: "path to request; empty: the file of that size"},
 		own("connections", "16", "number of open connections"),
 		own("requests", "0", "number of requests of a trial; 0: as many as fit into time"),
@@ -111,7 +111,7 @@ const maxSize = 1 << 30
 
 func validSize(s string) error {
 	if n, err := unit.ParseBytes(s); err != nil || n < 0 || n > maxSize {
-		return fmt.Errorf("%.40q is not a size of at most 1GiB, such as 1MB", s)
+		return fmt.Errorf("%.40q is not a size of at most 1GiB, such as 1MiB", s)
 	}
 	return nil
 }

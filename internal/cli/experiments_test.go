@@ -22,7 +22,7 @@ type experimentTest struct {
 func shortHost() []string {
 	return []string{
 		"host", "--param", "idle.time=200ms", "--param", "idle.calm=0s", "--param", "cpu.time=" + partTime("20ms", "200ms"),
-		"--param", "memory.time=" + partTime("20ms", "200ms"), "--param", "disk.time=" + partTime("100ms", "500ms"),
+		"--param", "memory.time=" + partTime("20ms", "200ms"), "--param", "disk.time=" + partTime("300ms", "500ms"),
 		"--param", "disk.size=4MiB", "--param", "net-throughput.time=" + partTime("200ms", "1s"),
 		"--param", "density.count=2", "--param", "density.idle=100ms", "--param", "build.files=2", "--param", "build.size=64KiB",
 		"--param", "compose.services=2", "--param", "compose.tool=bare",

@@ -311,6 +311,21 @@ func TestFarBeyondControl(t *testing.T) {
 	}
 }
 
+// TestControlWithoutCells checks that a control that differs does not make trust low where it takes nothing back.
+func TestControlWithoutCells(t *testing.T) {
+	run := analysistest.Run(analysistest.Shape{Seed: 5, Blocks: 40, Cells: []analysistest.Cell{{Name: "a"}, {Name: "b"}}})
+	scaleCell(run, 2, 0, 1.5)
+	for i := range run.Samples {
+		if s := &run.Samples[i]; s.Trial.Cell == 1 {
+			s.Outcome, s.Values, s.Operation, s.Reason = bench.Failed, nil, "start", "no such device"
+		}
+	}
+	got := analyze(t, run).Trust
+	if !slices.Contains(got.Codes, analysis.CodeControl) || got.Codes[0] == analysis.CodeControl {
+		t.Errorf("trust %+v, want another reason first", got)
+	}
+}
+
 // TestFarBeyondControlInUnits is the same for a metric whose effects are differences.
 func TestFarBeyondControlInUnits(t *testing.T) {
 	run := analysistest.Run(analysistest.Shape{

@@ -190,8 +190,9 @@ func (c *contrastBuilder) warnControls() {
 		}
 	}
 	if runs != nil {
-		c.add(CodeControl, "the baseline and its control are the same thing, but differ in run "+
-			strings.Join(runs, ", ")+": of these metrics, trust only differences in that run that are many times larger", "look at that run: tare show RUN", "")
+		c.add(CodeControl, "the baseline and its control are the same thing, but differ in run "+strings.Join(runs, ", ")+
+			": of these metrics, trust only differences in that run that are many times larger",
+			"look at that run: tare show RUN", "")
 	}
 }
 

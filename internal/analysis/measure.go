@@ -384,7 +384,7 @@ func (m *measure) decideOne(e *effect, c *compared, r *ConditionResult) {
 	if e.cmp.Verdict == Unclear {
 		e.cmp.Blocks, e.cmp.Extended = m.blocksToSettle(e, c, r, m.look), m.blocksToSettle(e, c, r, m.look+1)
 	}
-	// What is far from no difference stands, but how far it is nobody knows: that it is the same does not.
+	// An effect that is far from no difference stands, though its size is not known exactly. "Same" is about the size.
 	stands := e.cmp.Verdict != Same && e.nearest() > toDistance(r.Doubtful, e.scale)
 	if r.Unreliable && !stands && e.cmp.Verdict != NotCompared {
 		e.cmp.Verdict, e.cmp.Blocks, e.cmp.Extended = Unreliable, 0, 0

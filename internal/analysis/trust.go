@@ -238,13 +238,13 @@ func unreliableRows(d *doubt, all *table, work []*measure) {
 	}
 	titles, names = slices.Compact(titles), slices.Compact(names)
 	const most = 2 // titles
-	if stand > 0 {
-		d.level = Medium
+	if bad > 0 && stand == 0 {
+		return
 	}
+	d.level = Medium
 	switch {
 	case bad == 0:
 		d.words, d.least = "the same thing measured twice differs from itself, but by too little to matter in any row", true
-	case stand == 0:
 	case len(titles) > most || len(names) > 1:
 		d.words = fmt.Sprintf("the same thing measured twice differs in %d of %s", bad, unit.FormatCount(rows, "row"))
 	default:

@@ -303,7 +303,7 @@ func (w *warner) control() {
 	for _, m := range w.work {
 		for _, r := range m.results() {
 			if r.Noise == nil || r.Noise.Verdict != Different {
-				continue // what is true of a condition is told of that
+				continue // a summary is in doubt because of its conditions, which are told
 			}
 			name := w.name(r.Baseline)
 			if r == m.result.Summary {

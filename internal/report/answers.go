@@ -75,7 +75,7 @@ func answer(m *Metric, base, other *Row) string {
 	case analysis.Same:
 		return fmt.Sprintf("%s is the same within %s, %s", name, margin(m, e), by)
 	case analysis.Unreliable:
-		return name + " has no verdict, because the control differs from the baseline, and this not by far more"
+		return name + " has no verdict: the control differs from the baseline too, and this is not far beyond it"
 	}
 	if e.needed > 0 {
 		by += fmt.Sprintf(", needs about %s", unit.FormatCount(e.needed, "block"))

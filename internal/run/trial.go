@@ -70,7 +70,7 @@ func (r *runner) anyTrial(ctx context.Context, t bench.Trial, turns *member) (be
 	m.stop()
 	if s.Outcome == bench.Failed && errors.Is(err, bench.ErrUnsupported) {
 		// The engine does not support the cell, and will not later.
-		if s.Operation == opPrepare { // who was asked when matters to nobody
+		if s.Operation == opPrepare { // the outcome says already that nothing was measured
 			s.Reason = strings.TrimPrefix(s.Reason, s.Operation+": ")
 		}
 		s.Outcome, r.unsupported[t.Cell] = bench.Unsupported, unsupportedCell{s.Operation, s.Reason}

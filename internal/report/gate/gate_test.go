@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -93,6 +94,32 @@ func TestJudge(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestBesideAControl checks what is made of an effect that is far beyond its control, and not confirmed.
+func TestBesideAControl(t *testing.T) {
+	m := &report.Metric{Better: bench.Lower}
+	for _, tt := range []struct {
+		verdict       analysis.Verdict
+		low, high     float64
+		alone, beside State
+	}{
+		{analysis.Unclear, 0.5, 0.9, Harmless, Unreliable},
+		{analysis.Unclear, 1.5, 2, Unproved, Unreliable},
+		{analysis.Better, 0.5, 0.9, Harmless, Harmless},
+		{analysis.Worse, 1.5, 2, IsWorse, IsWorse},
+	} {
+		estimate, detectable := math.Sqrt(tt.low*tt.high), 1.3
+		e := &report.Effect{
+			Scale: bench.Ratio, Verdict: string(tt.verdict), Estimate: &estimate, Low: &tt.low, High: &tt.high,
+			Detectable: &detectable, Smallest: 0.05,
+		}
+		for differs, want := range map[bool]State{false: tt.alone, true: tt.beside} {
+			if got, _ := stateOf(m, e, differs); got != want {
+				t.Errorf("%s, ×%v to ×%v, the control differs: %v: %s, want %s", tt.verdict, tt.low, tt.high, differs, got, want)
+			}
+		}
 	}
 }
 

@@ -35,7 +35,7 @@ func params(w bench.Workload, given map[string]string) map[string]string {
 	case w.Name() == "net-rtt":
 		maps.Copy(all, map[string]string{"pings": "1500", "warmup": "10"})
 	default:
-		maps.Copy(all, map[string]string{"time": "150ms", "warmup": "20ms"})
+		maps.Copy(all, map[string]string{"time": "400ms", "warmup": "20ms"})
 		if !testing.Short() { // beside the long form of all tests, a short time may see nothing
 			all["time"] = "1s"
 		}

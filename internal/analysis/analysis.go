@@ -325,7 +325,7 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 		Blocks:      t.completeBlocks(),
 		Trials:      t.trials,
 		Wall:        wall(run),
-		BlockTime:   blockTime(run),
+		BlockTime:   BlockTime(run),
 		Failures:    t.failures(),
 		DataPaths:   dataPaths(run, applied),
 		Applied:     applied,
@@ -344,7 +344,7 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 	r.Reasons = t.reasons(work)
 	notes := slices.Concat(opt.Notes, bench.Notes())
 	r.Warnings = slices.Concat(run.Header.Warnings, resumed(run), seen(run), warnings(t, r, work, notes))
-	r.Trust = trust(t, r, work)
+	r.Trust = trust(t, r, work, notes)
 	return r, nil
 }
 
@@ -378,8 +378,9 @@ func seen(run *bench.Run) (all []bench.Warning) {
 	return all
 }
 
-// blockTime is how long a block took. Warm-up blocks and those that were not completed took their time, too.
-func blockTime(run *bench.Run) time.Duration {
+// BlockTime is how long a block of a run took, with what lies between its trials; 0 without trials. Warm-up blocks and
+// those that were not completed took their time, too.
+func BlockTime(run *bench.Run) time.Duration {
 	begun := make(map[int]bool)
 	for i := range run.Samples {
 		begun[run.Samples[i].Trial.Block] = true

@@ -26,7 +26,10 @@ func steadyRun(blocks int) analysistest.Shape {
 func declared() []bench.Note {
 	differ := &bench.Note{Code: "ways-differ", Text: "not all went the same way ({ways})", Advice: "choose one"}
 	return []bench.Note{
-		{Code: "slowed", Text: "the client of {cells} waited", Advice: "wait for nothing", Metric: "total"},
+		{
+			Code: "slowed", Text: "the client of {cells} waited", Advice: "wait for nothing", Metric: "total",
+			Doubt: "the client was too slow",
+		},
 		{Code: "by-road", Text: "{cells} went by road", Advice: "say road", Choice: "road", MixedChoices: differ},
 		{Code: "by-air", Text: "{cells} flew", Advice: "say air", Choice: "air", MixedChoices: differ},
 	}

@@ -43,14 +43,14 @@ type doubt struct {
 	least bool // every other doubt is told first
 }
 
-// doubts lists those about one run, the worst first. Nothing says that no two cells have a value in the same
-// block.
-func doubts(nothing bool) []doubt {
+// doubts lists those about one run, the worst first; notes may have more of them. Nothing says that no two cells have
+// a value in the same block.
+func doubts(nothing bool, notes []bench.Note) []doubt {
 	failed := Medium
 	if nothing {
 		failed = Low
 	}
-	return []doubt{
+	all := []doubt{
 		{code: CodeControl, level: Low, words: "the same thing measured twice differs from itself in every row"},
 		{code: CodeFailed, level: failed, words: "some trials failed"}, // before what is missing because of it
 		{code: CodePartFailed, level: Medium, words: "some parts failed"},
@@ -72,8 +72,13 @@ func doubts(nothing bool) []doubt {
 		{code: CodeInterrupted, level: Medium, words: "turns change what is measured"},
 		{code: CodeResidue, level: Medium, words: "settings differed between trials"},
 		{code: CodeOverhead, level: Medium, words: "tare itself used too much CPU"},
-		{code: CodeImprecise, level: Medium, words: "less precise than asked for"},
 	}
+	for _, n := range notes {
+		if n.Doubt != "" {
+			all = append(all, doubt{code: n.Code, level: Medium, words: n.Doubt})
+		}
+	}
+	return append(all, doubt{code: CodeImprecise, level: Medium, words: "less precise than asked for"})
 }
 
 // doubtsAcross lists those about a comparison of runs, the worst first.
@@ -168,8 +173,8 @@ func (t *table) trialsThat(is func(s *bench.Sample) bool) string {
 	return unit.FormatCount(n, "trial") + " of " + strings.Join(names, ", ")
 }
 
-// trust judges a run by its warnings.
-func trust(all *table, r *Result, work []*measure) Trust {
+// trust judges a run by its warnings, some of which are notes of its samples.
+func trust(all *table, r *Result, work []*measure, notes []bench.Note) Trust {
 	t, compared := Trust{Level: High}, 0
 	for _, m := range work {
 		if m.result.Metric.Role != bench.Primary {
@@ -191,7 +196,7 @@ func trust(all *table, r *Result, work []*measure) Trust {
 	case compared == 0:
 		t.Level = NoClaim
 	}
-	t.lower(doubts(compared > 0 && t.Pairs == 0), r.Warnings, func(d *doubt) {
+	t.lower(doubts(compared > 0 && t.Pairs == 0, notes), r.Warnings, func(d *doubt) {
 		switch {
 		case d.code == CodeControl:
 			unreliableRows(d, all, work)

@@ -718,3 +718,17 @@ func TestFewSamplesHint(t *testing.T) {
 		t.Errorf("hint %q, want %s", all[i].Hint, want)
 	}
 }
+
+// A note that doubts what is compared lowers trust, and another one does not.
+func TestTrustOfANote(t *testing.T) {
+	for note, want := range map[string]analysis.Trust{
+		"slowed":  {Level: analysis.Medium, Why: "the client was too slow"},
+		"by-road": {Level: analysis.High},
+	} {
+		run := analysistest.Run(steadyRun(40))
+		run.Samples[20].Notes = []string{note}
+		if got := analyze(t, run).Trust; got.Level != want.Level || got.Why != want.Why {
+			t.Errorf("%s: %+v, want %+v", note, got, want)
+		}
+	}
+}

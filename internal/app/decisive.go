@@ -22,14 +22,10 @@ func Undecidable(p bench.Plan, metrics []bench.Metric, block time.Duration) *ben
 	if have >= need {
 		return nil
 	}
-	what, hint := unit.FormatCount(have, "block"), ""
-	if p.MaxBlocks < need {
-		hint = fmt.Sprintf("--blocks %d ", need)
-	}
+	what := unit.FormatCount(have, "block")
 	if fit < need {
 		what += fmt.Sprintf(" (of about %s, in a budget of %s)",
 			unit.FormatDuration(block), unit.FormatDuration(p.Budget))
-		hint += "--budget " + analysis.BudgetFor(need+p.Warmup, block)
 	}
 	can := "possibly too few blocks for any verdict"
 	if have < least {
@@ -39,8 +35,20 @@ func Undecidable(p bench.Plan, metrics []bench.Metric, block time.Duration) *ben
 		Code: analysis.CodeFewBlocks,
 		Text: fmt.Sprintf("%s: %s, but up to %s need up to %d",
 			can, what, unit.FormatCount(comparisons, "comparison"), need),
-		Hint: "use " + strings.TrimSpace(hint) + ", or compare fewer cells",
+		Hint: "use " + limitsFor(p, need, block) + ", or compare fewer cells",
 	}
+}
+
+// limitsFor says which limits a plan needs in place of its own to have so many blocks.
+func limitsFor(p bench.Plan, blocks int, block time.Duration) string {
+	var limits []string
+	if p.MaxBlocks < blocks {
+		limits = append(limits, fmt.Sprintf("--blocks %d", blocks))
+	}
+	if blocksInBudget(p, block) < blocks {
+		limits = append(limits, "--budget "+analysis.BudgetFor(blocks+p.Warmup, block))
+	}
+	return strings.Join(limits, " ")
 }
 
 // blocksInBudget is how many blocks begin within the plan's budget, without the warm-up: at least

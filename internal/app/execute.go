@@ -18,6 +18,7 @@ type Session struct {
 	Done    []bench.Sample  // in earlier sittings
 	Block   time.Duration   // how long a block takes by earlier runs; 0 = not known
 	Beside  []bench.Warning // of other runs that are under way when it begins
+	Outlook *bench.Warning  // by an earlier run; nil without one, and where probably all will be decided
 
 	Look       int  // at which look the run is when it ends: 1, and one more for each extension
 	ExtendedAt int  // the first trial of the last extension; 0 = there is none

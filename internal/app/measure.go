@@ -34,7 +34,7 @@ func (a *App) Measure(ctx context.Context, s bench.Store, p *Planned, o Options)
 	if p.engineSite.dir != a.runDir(p.engineSite.run) {
 		return "", errors.New("the plan was made for another state directory")
 	}
-	block := ExpectedBlock(ctx, s, p.Plan)
+	block, outlook := ExpectedBlock(ctx, s, p.Plan), EarlierOutlook(ctx, s, p.Plan)
 	machine, err := openMachine()
 	if err != nil {
 		return "", err
@@ -56,7 +56,7 @@ func (a *App) Measure(ctx context.Context, s bench.Store, p *Planned, o Options)
 		return "", errors.Join(err, dir.remove())
 	}
 	err = a.execute(ctx, dir, Session{
-		Header: header, Planned: p, Block: block, Beside: beside, Look: 1,
+		Header: header, Planned: p, Block: block, Beside: beside, Outlook: outlook, Look: 1,
 		told: others, writer: w, machine: machine, interrupt: o.Interrupt, barrier: o.barrier,
 	})
 	return header.ID, errors.Join(err, w.Close())

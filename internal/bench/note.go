@@ -10,6 +10,9 @@ type Note struct {
 	// for the names of the cells with marked trials.
 	Text, Advice string
 	Metric       string // the metric that it limits; empty = all
+	// Doubt says in a few words why comparisons tell less than they seem to, and makes trust in the run medium; empty
+	// = they do not.
+	Doubt string
 
 	// AllParts says that it matters to a survey only if all measured parts of the
 	// workload have it.

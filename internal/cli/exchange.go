@@ -176,7 +176,7 @@ func (a *invocation) importFile(ctx context.Context, s bench.Store, name string,
 				"remove the run with 'tare rm' and import that",
 		}
 	case errors.As(err, &broken):
-		return &hintError{fmt.Errorf("%s: %w", name, err), "import reads what 'tare export' or 'tare run -o' wrote"}
+		return &usageError{fmt.Errorf("%s: %w", name, err), "import reads what 'tare export' or 'tare run -o' wrote"}
 	case err != nil:
 		return fmt.Errorf("%s: %w", name, err)
 	case len(stored) == 0:

@@ -81,7 +81,7 @@ func TestBuiltinExperiments(t *testing.T) {
 		{
 			[]string{
 				"postgres", "--param", "scale=1", "--param", "clients=2", "--param", "warmup=10ms",
-				"--param", "time=" + partTime("300ms", "1s"), "--param", "write_time=" + partTime("500ms", "1s"),
+				"--param", "time=" + partTime("300ms", "600ms"), "--param", "write_time=" + partTime("500ms", "800ms"),
 				"--param", "parts=" + strings.Join(parts, ","),
 			},
 			[]string{parts[0] + ".time.p50", parts[len(parts)-1] + ".rate", "postgres.ready"},
@@ -118,7 +118,11 @@ func TestBuiltinExperiments(t *testing.T) {
 				"--washout", "off", "--precision", "off", "--no-control",
 			}, tt.args...)
 			var d report.Document
-			decode(t, p.must(t, args...).stdout, &d)
+			result := p.begin(t, args...).endWithin(t, 4*testTimeout) // eight servers, each with a cluster of its own
+			if result.code != 0 {
+				t.Fatalf("exit code %d\n%s", result.code, result.stderr)
+			}
+			decode(t, result.stdout, &d)
 			for _, name := range tt.want {
 				wantValues(t, d, name, tt.lack)
 			}

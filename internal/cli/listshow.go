@@ -101,7 +101,8 @@ func statusText(r listed) string {
 	return r.Status
 }
 
-// dropColumns takes columns out of rows until they fit, and then shortens times and names.
+// dropColumns takes columns out of rows until they fit, and then shortens times and names. That no trial failed is the
+// first thing that need not be said.
 func dropColumns(rows [][]string, width int, shortenTimes func()) {
 	for _, name := range optionalColumns {
 		if excessWidth(rows, width) <= 0 {
@@ -111,6 +112,11 @@ func dropColumns(rows [][]string, width int, shortenTimes func()) {
 	}
 	if excessWidth(rows, width) > 0 {
 		shortenTimes()
+	}
+	failed := slices.Index(rows[0], "FAILED")
+	none := !slices.ContainsFunc(rows[1:], func(row []string) bool { return row[failed] != "0" })
+	if none && excessWidth(rows, width) > roomToShorten(rows, shortColumns) {
+		dropColumn(rows, "FAILED")
 	}
 	for _, name := range lastColumns {
 		if excessWidth(rows, width) > roomToShorten(rows, shortColumns) {

@@ -3,10 +3,12 @@ package cli
 import (
 	"bytes"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/analysis/analysistest"
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/run"
@@ -141,6 +143,32 @@ func TestBudgetTooShort(t *testing.T) {
 		}
 		if !strings.Contains(told, tt.want) || strings.Count(told, "too few blocks")+strings.Count(told, "longer than") != times {
 			t.Errorf("%s: want %q once:\n%s", name, tt.want, told)
+		}
+	}
+}
+
+// Where no earlier run tells, the first blocks say once what the run will leave undecided.
+func TestOutlookByFirstBlocks(t *testing.T) {
+	for _, noise := range []float64{0.2, 0.001} {
+		r := analysistest.Run(analysistest.Shape{
+			Seed: 1, Blocks: 8, Warmup: 1, Metrics: analysistest.Lifecycle()[:1], NoControl: true,
+			Noise: func(r *rand.Rand) float64 { return noise * r.NormFloat64() },
+			Cells: []analysistest.Cell{{Name: "native"}, {Name: "runc", Factor: 1.02}, {Name: "docker", Factor: 10}},
+		})
+		r.Header.Plan.MaxBlocks = 10
+		var b bytes.Buffer
+		w := &watcher{invocation: &invocation{stderr: &b, env: func(string) string { return "" }, now: time.Now}}
+		w.RunBegins(app.Session{Header: r.Header, Planned: &app.Planned{Plan: r.Header.Plan}, Block: time.Second})
+		const text = "by the first 6 blocks, about 1 of 2 comparisons will be undecided after 10 blocks → "
+		for _, s := range r.Samples {
+			w.OnEvent(run.TrialBegan{Trial: s.Trial})
+			if told := strings.Contains(b.String(), text); told != (noise > 0.1 && s.Trial.Block >= 6) {
+				t.Fatalf("noise %v, block %d:\n%s", noise, s.Trial.Block, &b)
+			}
+			w.OnEvent(run.TrialEnded{Sample: s})
+		}
+		if strings.Count(b.String(), "by the first") > 1 {
+			t.Errorf("told more than once:\n%s", &b)
 		}
 	}
 }

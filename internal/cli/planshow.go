@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/schedule"
@@ -30,7 +32,8 @@ type plannedRun struct {
 	// there are none.
 	ExpectedBlock time.Duration `json:"expected_block_ns,omitempty"`
 	Most          time.Duration `json:"most_ns,omitempty"` // 0 = no limit is known
-	// Warning says why there can be no verdict, and what helps; nil if there can be one.
+	// Warning says why there can be no verdict, or which comparisons will probably have none, and what helps; nil if all
+	// can have one.
 	Warning *bench.Warning `json:"warning,omitempty"`
 }
 
@@ -42,11 +45,11 @@ func (a *invocation) showPlan(ctx context.Context, name string, o planOptions) e
 	shown := plannedRun{Plan: p.Plan, Schedule: schedule.Blocks(p.Plan)}
 	// Without a store there is no estimate; that is no reason not to show the plan.
 	_ = a.withRuns(ctx, func(s bench.Store) error {
-		shown.ExpectedBlock = app.ExpectedBlock(ctx, s, p.Plan)
+		shown.ExpectedBlock, shown.Warning = app.ExpectedBlock(ctx, s, p.Plan), app.EarlierOutlook(ctx, s, p.Plan)
 		return nil
 	})
 	shown.Most = app.LongestRun(p.Plan, shown.ExpectedBlock)
-	shown.Warning = app.Undecidable(p.Plan, p.Workload.Metrics(), shown.ExpectedBlock)
+	shown.Warning = cmp.Or(app.Undecidable(p.Plan, p.Workload.Metrics(), shown.ExpectedBlock), shown.Warning)
 	if a.global.JSON {
 		return a.printJSON(shown)
 	}
@@ -147,8 +150,9 @@ func stopRule(p bench.Plan, metrics []bench.Metric) string {
 		text += unit.FormatDuration(p.Budget) + " or "
 	}
 	text += unit.FormatCount(p.MaxBlocks, "block")
-	// else it comes too late to stop anything
-	if precision := precisionText(p, metrics); precision != "" && p.MinBlocks < p.MaxBlocks {
+	_, _, comparisons := analysis.Decisive(p, metrics, 1)
+	// else it comes too late to stop anything, or waits for nothing
+	if precision := precisionText(p, metrics); precision != "" && p.MinBlocks < p.MaxBlocks && comparisons > 0 {
 		text += fmt.Sprintf(", or sooner, if every primary comparison is precise to %s after at least %s", precision,
 			unit.FormatCount(p.MinBlocks, "block"))
 	}

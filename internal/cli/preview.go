@@ -19,14 +19,21 @@ const previewEvery = 2 * time.Second
 // drawn, and nothing computed, while something is timed. It claims nothing, because nobody
 // counts how often it is looked at.
 type preview struct {
-	run    bench.Run
+	soFar
 	color  bool
 	height int // of the terminal, in lines
 	last   time.Time
 }
 
-// newPreview knows what earlier sittings measured. It keeps only the metrics that decide, which makes it cheap.
 func newPreview(s app.Session, color bool, height int) *preview {
+	return &preview{soFar: newSoFar(s), color: color, height: height}
+}
+
+// soFar is what has been measured of a run: the values of the metrics that decide.
+type soFar struct{ run bench.Run }
+
+// newSoFar knows what earlier sittings measured.
+func newSoFar(s app.Session) soFar {
 	h := s.Header
 	h.Metrics = slices.Clone(h.Metrics)
 	for i := range h.Metrics {
@@ -34,7 +41,7 @@ func newPreview(s app.Session, color bool, height int) *preview {
 			h.Metrics[i].Role = bench.State
 		}
 	}
-	v := &preview{run: bench.Run{Header: h}, color: color, height: height}
+	v := soFar{bench.Run{Header: h}}
 	for _, done := range s.Done {
 		v.add(done)
 	}
@@ -42,7 +49,7 @@ func newPreview(s app.Session, color bool, height int) *preview {
 }
 
 // add takes the next sample, and keeps of it what comparisons need.
-func (v *preview) add(s bench.Sample) {
+func (v *soFar) add(s bench.Sample) {
 	v.run.Samples = append(v.run.Samples, bench.Sample{
 		Trial: s.Trial, Began: s.Began, Elapsed: s.Elapsed, Outcome: s.Outcome, Operation: s.Operation, Reason: s.Reason,
 		Values: slices.Clone(s.Values),

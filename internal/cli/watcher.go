@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/run"
@@ -15,7 +17,8 @@ import (
 type watcher struct {
 	*invocation
 	progress *progress
-	first    *firstBlock // nil where it was known how long a block takes, or once it is
+	first    *firstBlock  // nil where it was known how long a block takes, or once it is
+	judged   *firstBlocks // nil where it was known what will be undecided, or once it is
 }
 
 var _ app.Observer = (*watcher)(nil)
@@ -25,23 +28,43 @@ func (w *watcher) RunBegins(s app.Session) {
 	w.graceful.Store(true)
 	w.announce(s)
 	w.progress = w.newProgress(s, w.stderr)
-	w.first = nil
-	if s.Block == 0 && len(s.Done) == 0 {
+	w.first, w.judged = nil, nil
+	if len(s.Done) > 0 {
+		return
+	}
+	if s.Block == 0 {
 		w.first = &firstBlock{plan: s.Header.Plan, metrics: s.Header.Metrics}
+	}
+	if s.Outlook == nil {
+		w.judged = &firstBlocks{newSoFar(s)}
 	}
 }
 
 func (w *watcher) OnEvent(e run.Event) {
 	w.progress.observe(e)
-	ended, ok := e.(run.TrialEnded)
-	if !ok || w.first == nil || !w.first.completedBy(ended.Sample) {
-		return
+	switch e := e.(type) {
+	case run.TrialBegan:
+		if w.judged != nil && w.judged.completeBefore(e.Trial) {
+			w.between(w.judged.warning())
+			w.judged = nil
+		}
+	case run.TrialEnded:
+		if w.judged != nil {
+			w.judged.add(e.Sample)
+		}
+		if w.first != nil && w.first.completedBy(e.Sample) {
+			w.between(w.first.warning())
+			w.first = nil
+		}
 	}
-	if text := w.first.warning(); text != "" {
+}
+
+// between tells something between two trials; nothing if it is empty.
+func (w *watcher) between(text string) {
+	if text != "" {
 		w.progress.end()
 		w.notice("%s", text)
 	}
-	w.first = nil
 }
 
 func (w *watcher) RunOver() {
@@ -84,7 +107,7 @@ func (a *invocation) announce(s app.Session) {
 	if text := longerThanBudget(plan, s.Block); text != "" {
 		a.notice("%s", text)
 	}
-	if text := undecidable(plan, s.Header.Metrics, s.Block); text != "" {
+	if text := cmp.Or(undecidable(plan, s.Header.Metrics, s.Block), toldAs(s.Outlook)); text != "" {
 		a.notice("%s", text)
 	}
 	if out := app.OmittedEngines(plan); out != "" {
@@ -119,7 +142,11 @@ func longerThanBudget(plan bench.Plan, block time.Duration) string {
 // undecidable warns of a plan with too few blocks for a verdict, as app.Undecidable; empty if
 // there is nothing to warn of.
 func undecidable(plan bench.Plan, metrics []bench.Metric, block time.Duration) string {
-	w := app.Undecidable(plan, metrics, block)
+	return toldAs(app.Undecidable(plan, metrics, block))
+}
+
+// toldAs is a warning with what to do about it; empty without one.
+func toldAs(w *bench.Warning) string {
 	if w == nil {
 		return ""
 	}
@@ -153,13 +180,19 @@ func (f *firstBlock) completedBy(s bench.Sample) bool {
 
 // warning says what could not be said before the run, since it takes the time of a block.
 func (f *firstBlock) warning() string {
-	text := undecidable(f.plan, f.metrics, f.took)
-	switch text {
-	case "":
+	if undecidable(f.plan, f.metrics, 0) != "" { // it has been told
 		return longerThanBudget(f.plan, f.took)
-	case undecidable(f.plan, f.metrics, 0):
-		return ""
-	default:
-		return text
 	}
+	return cmp.Or(undecidable(f.plan, f.metrics, f.took), longerThanBudget(f.plan, f.took))
+}
+
+// firstBlocks are as many as show how much values scatter, where no earlier run tells.
+type firstBlocks struct{ soFar }
+
+// completeBefore reports whether there are enough of them when a trial begins.
+func (f *firstBlocks) completeBefore(t bench.Trial) bool { return t.Block >= analysis.MinPairs }
+
+// warning says what the run will probably leave undecided.
+func (f *firstBlocks) warning() string {
+	return toldAs(app.Outlook(f.run.Header.Plan, &f.run, fmt.Sprintf("the first %d blocks", analysis.MinPairs)))
 }

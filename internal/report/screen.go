@@ -327,8 +327,8 @@ func (t *Trust) budgets(run *Run, blockTime time.Duration) (all []string) {
 	return all
 }
 
-// longest is the longest time that anybody is advised to go on for.
-const longest = 2 * time.Hour
+// Longest is the longest time that anybody is advised to measure for.
+const Longest = 2 * time.Hour
 
 // nextSteps are at most two commands. A run that was imported can only be shown here.
 func (d *Document) nextSteps(run *Run, primary []Metric, r *analysis.Result, short Short) (steps []Step) {
@@ -342,7 +342,7 @@ func (d *Document) nextSteps(run *Run, primary []Metric, r *analysis.Result, sho
 	case run.Stopped == stoppedIncomplete && !run.imported:
 		steps = append(steps, Step{"tare resume " + id, "finishes this run"})
 	case !run.extensible() || run.Blocks == 0 || d.Trust.Undecided == 0 && !differs:
-	case differs, 3*r.Wall > longest: // more blocks would not help
+	case differs, 3*r.Wall > Longest: // more blocks would not help
 		steps = append(steps, Step{"tare doctor", "shows what disturbs this machine; then run again"})
 	default:
 		blocks, gives := 3*run.Blocks, "would about halve all ranges"

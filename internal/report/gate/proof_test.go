@@ -109,16 +109,27 @@ func TestGateFalseAlarms(t *testing.T) {
 	}
 }
 
-// TestGatePower counts gates over code that is 10 % slower, with trials that scatter by 10 %, that are
-// red: where everything is slower, and where one metric of twelve is.
+// TestGatePower counts gates over code that is 10 % slower that are red: where everything is slower, and where one
+// metric of twelve is. One alone has to pass Holm's first step, and its estimate the margin: with trials that scatter
+// by 10 % the pairs' differences scatter by 14 %, and no test adjusted for twelve finds 95 %. Where the differences
+// scatter by 10 %, this one does. Of 1,000 gates each: 100, 98.9 and 85.0 %.
 func TestGatePower(t *testing.T) {
 	n := analysistest.Repetitions(60, 1000)
-	shape := noises(0.1)["normal"]
-	all, one := share(t, shape, n, 12, 1.1), share(t, shape, n, 1, 1.1)
-	t.Logf("%d gates, +10 %%, margin 5 %%, trials ± 10 %%, 40 blocks: all of 12 metrics slower %.1f %%, one of them %.1f %%",
-		n, 100*all, 100*one)
-	if least := 0.95 - 3.1*math.Sqrt(0.95*0.05/float64(n)); all < least {
-		t.Errorf("+10 %% is found in %.1f %% of gates, want at least 95 %%", 100*all)
+	for _, tt := range []struct {
+		name  string
+		sd    float64 // of trials
+		worse int     // metrics
+		least float64
+	}{
+		{"all of 12 metrics slower, trials ± 10 %", 0.1, 12, 0.95},
+		{"one of 12 metrics slower, differences ± 10 %", 0.1 / math.Sqrt2, 1, 0.95},
+		{"one of 12 metrics slower, trials ± 10 %", 0.1, 1, 0.8},
+	} {
+		got := share(t, noises(tt.sd)["normal"], n, tt.worse, 1.1)
+		t.Logf("%d gates, +10 %%, margin 5 %%, 40 blocks, %s: %.1f %% red", n, tt.name, 100*got)
+		if least := tt.least - 3.1*math.Sqrt(tt.least*(1-tt.least)/float64(n)); got < least {
+			t.Errorf("%s: +10 %% is found in %.1f %% of gates, want at least %.0f %%", tt.name, 100*got, 100*tt.least)
+		}
 	}
 }
 

@@ -15,7 +15,7 @@ func (workload) Notes() []bench.Note {
 	return []bench.Note{
 		supervise.SameCPU(),
 		{
-			Code: NoteLoadBound,
+			Code: NoteLoadBound, Doubt: "the client was the bottleneck, not the server",
 			Text: "the client was the bottleneck of {cells}: it used all of its CPU time, but the server did not",
 			Advice: "the server can do more than the numbers show: give the client more CPUs, or compare at a rate " +
 				"that it can send (option rate)",

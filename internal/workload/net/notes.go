@@ -15,7 +15,8 @@ func (throughput) Notes() []bench.Note {
 		supervise.SameCPU(),
 		{
 			Code: network.NoteClientBound, Metric: "throughput.rate",
-			Text: "the client was the bottleneck of {cells}: it used all of its CPU time, but the server did not",
+			Doubt: "the client was the bottleneck of network throughput",
+			Text:  "the client was the bottleneck of {cells}: it used all of its CPU time, but the server did not",
 			Advice: "the container can do more than the numbers show; with more CPUs, more streams may help: " +
 				"--param streams=N",
 		},

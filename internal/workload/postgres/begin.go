@@ -23,7 +23,7 @@ func (t *trial) begin(ctx context.Context) error {
 		return err
 	}
 	if t.options.entry {
-		if err := t.populate(ctx, t.options.scale); err != nil {
+		if err := t.populate(ctx, t.options); err != nil {
 			return err
 		}
 	}

@@ -74,7 +74,7 @@ func (w workload) newFixture(ctx context.Context, t bench.Task) (f *fixture, err
 	if f.program, err = w.programOf(ctx, t); err != nil {
 		return nil, err
 	}
-	if f.template, err = w.templateOf(ctx, t, f.program, f.options.scale); err != nil {
+	if f.template, err = w.templateOf(ctx, t, f.program, f.options); err != nil {
 		return nil, err
 	}
 	if f.options.tool {
@@ -230,24 +230,12 @@ func (f *fixture) room() error {
 	if err := syscall.Statfs(dir, &s); err != nil {
 		return &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
-	free, need := int64(s.Bavail)*s.Bsize, f.template.bytes+f.expectedWAL()+reserve
+	free, need := int64(s.Bavail)*s.Bsize, f.template.bytes+f.options.expectedWAL()+reserve
 	if free < need {
 		return fmt.Errorf("%s has %d MB free, and a trial needs %d MB: choose another directory with data, or a smaller "+
 			"scale", dir, free>>20, need>>20)
 	}
 	return nil
-}
-
-// expectedWAL estimates what the parts that write leave behind, in bytes.
-func (f *fixture) expectedWAL() int64 {
-	const eachSecond = 64 << 20
-	var all int64
-	for _, p := range f.options.parts {
-		if p.writes() {
-			all += int64(p.length().Seconds() * eachSecond)
-		}
-	}
-	return all
 }
 
 // clientOptions are the options of the load of a part.

@@ -419,11 +419,15 @@ func TestTemplate(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	made, err := w.templateOf(t.Context(), task, p, 1)
+	o, err := parseOptions(map[string]string{"scale": "1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := w.templateOf(t.Context(), task, p, 1)
+	made, err := w.templateOf(t.Context(), task, p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := w.templateOf(t.Context(), task, p, o)
 	if err != nil || again != made {
 		t.Errorf("a second cell has another one: %v", err)
 	}
@@ -436,7 +440,7 @@ func TestTemplate(t *testing.T) {
 		t.Errorf("identifier %d, want %d; %v", id, made.id, err)
 	}
 	segments, err := filepath.Glob(filepath.Join(made.data(), "pg_wal", "0*"))
-	if err != nil || len(segments) <= readySegments/2 {
+	if err != nil || len(segments) <= o.readySegments()/2 {
 		t.Errorf("%d WAL segments are ready: %v", len(segments), err)
 	}
 	const least, most = 30 << 20, 400 << 20

@@ -70,7 +70,7 @@ func (workload) Notes() []bench.Note {
 			Advice: "the server or the clients cannot keep this rate, so the times show the length of the queue: lower the rate",
 		},
 		{
-			Code: NoteLoadBound,
+			Code: NoteLoadBound, Doubt: "the client was the bottleneck, not the server",
 			Text: "the clients were the bottleneck of {cells}: they used all of their CPU time, but the server did not",
 			Advice: "the server can do more than the numbers show: give the clients more CPUs, or use part load with a rate " +
 				"that they can send",

@@ -212,6 +212,25 @@ func (o options) connections() int {
 	return most
 }
 
+// expectedWAL estimates what the parts that write leave behind, in bytes.
+func (o options) expectedWAL() int64 {
+	const eachSecond = 64 << 20
+	var all int64
+	for _, p := range o.parts {
+		if p.writes() {
+			all += int64(p.length().Seconds() * eachSecond)
+		}
+	}
+	return all
+}
+
+// walSegment is the size of a file of the WAL, in bytes.
+const walSegment = 16 << 20
+
+// readySegments is how many WAL segments are there for later use when a trial begins, since a new one is written
+// twice: for twice what is expected, and at most 8. Each trial copies them.
+func (o options) readySegments() int { return int(min(8, (2*o.expectedWAL()+walSegment-1)/walSegment)) }
+
 // writes reports whether any part changes rows.
 func (o options) writes() bool { return slices.ContainsFunc(o.parts, part.writes) }
 

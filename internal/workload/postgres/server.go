@@ -199,13 +199,13 @@ func (s *server) end(ctx context.Context) error {
 }
 
 // populate makes the tables, and leaves the cluster as if it had just come to rest.
-func (s *server) populate(ctx context.Context, scale int) error {
-	if err := load.Populate(ctx, s.sql, scale); err != nil {
+func (s *server) populate(ctx context.Context, o options) error {
+	if err := load.Populate(ctx, s.sql, o.scale); err != nil {
 		return err
 	}
 	statements := []string{"VACUUM (FREEZE, ANALYZE)"}
 	// Segments that are there for later use come from segments that a checkpoint frees.
-	for range readySegments {
+	for range o.readySegments() {
 		statements = append(statements, "SELECT pg_logical_emit_message(false, 'tare', '')", "SELECT pg_switch_wal()")
 	}
 	for _, statement := range append(statements, "CHECKPOINT") {

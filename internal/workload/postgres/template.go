@@ -50,17 +50,18 @@ const (
 // templatesName is the name of the templates in Task.Common.
 const templatesName = "postgres templates"
 
-// templates are those of a run. Cells share one if they have the same image and scale. One that
-// cannot be made is tried once.
+// templates are those of a run. Cells share one if they have the same image, scale and WAL. One that cannot be made
+// is tried once.
 type templates struct {
 	mu  sync.Mutex
 	all map[templateKey]madeTemplate
 }
 
 type templateKey struct {
-	image string // digest
-	scale int
-	entry bool // the image's own entry point makes the cluster
+	image    string // digest
+	scale    int
+	segments int  // see options.readySegments
+	entry    bool // the image's own entry point makes the cluster
 }
 
 type madeTemplate struct {
@@ -83,18 +84,18 @@ func (s *templates) Remove(ctx context.Context) error {
 }
 
 // templateOf returns the template of a cell, which it makes if no cell has needed it before.
-func (w workload) templateOf(ctx context.Context, t bench.Task, p program, scale int) (*template, error) {
+func (w workload) templateOf(ctx context.Context, t bench.Task, p program, o options) (*template, error) {
 	// Making the list cannot fail.
 	s, _ := bench.GetCommon(t.Common, templatesName, func() (*templates, error) {
 		return &templates{all: map[templateKey]madeTemplate{}}, nil
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := templateKey{p.image, scale, p.entry != nil}
+	key := templateKey{p.image, o.scale, o.readySegments(), p.entry != nil}
 	if made, ok := s.all[key]; ok {
 		return made.template, made.err
 	}
-	made, err := w.makeTemplate(ctx, t, p, scale)
+	made, err := w.makeTemplate(ctx, t, p, o)
 	if err != nil {
 		err = fmt.Errorf("make the cluster: %w", err)
 	}
@@ -114,7 +115,7 @@ type builder struct {
 	clock   supervise.SetupClock
 }
 
-func (w workload) makeTemplate(ctx context.Context, t bench.Task, p program, scale int) (made *template, err error) {
+func (w workload) makeTemplate(ctx context.Context, t bench.Task, p program, o options) (made *template, err error) {
 	b := &builder{template: &template{password: rand.Text()}, program: p}
 	if b.closed, err = os.MkdirTemp(t.Dir, "postgres-"); err != nil {
 		return nil, err
@@ -134,7 +135,7 @@ func (w workload) makeTemplate(ctx context.Context, t bench.Task, p program, sca
 	if err := b.chooseEngine(ctx, t); err != nil {
 		return nil, err
 	}
-	for _, step := range b.steps(scale) {
+	for _, step := range b.steps(o) {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -143,14 +144,14 @@ func (w workload) makeTemplate(ctx context.Context, t bench.Task, p program, sca
 }
 
 // steps are what is done to make it, one after the other.
-func (b *builder) steps(scale int) []func(context.Context) error {
+func (b *builder) steps(o options) []func(context.Context) error {
 	if b.program.entry != nil {
-		b.bytes = emptyCluster + int64(scale)*eachScale
+		b.bytes = emptyCluster + int64(o.scale)*eachScale
 		return []func(context.Context) error{b.askVersion}
 	}
 	return []func(context.Context) error{
 		b.initialize, b.configure,
-		func(ctx context.Context) error { return b.fill(ctx, scale) },
+		func(ctx context.Context) error { return b.fill(ctx, o) },
 		func(context.Context) error { return b.finish() },
 	}
 }
@@ -313,12 +314,8 @@ func parseUser(s string) (uid, gid int, err error) {
 	return uid, gid, errors.Join(err1, err2)
 }
 
-// readySegments is how many WAL segments of 16 MiB are there for later use when a trial begins: a
-// new one is written twice.
-const readySegments = 8
-
 // fill makes the tables, as pgbench -i does.
-func (b *builder) fill(ctx context.Context, scale int) (err error) {
+func (b *builder) fill(ctx context.Context, o options) (err error) {
 	port, own := uint16(5432), supervise.OwnNetwork(b.spec.Network)
 	addresses := "*"
 	if !own {
@@ -344,7 +341,7 @@ func (b *builder) fill(ctx context.Context, scale int) (err error) {
 		{"autovacuum", "off"},
 		{"checkpoint_timeout", "1d"},
 		{"max_wal_size", "8GB"},
-		{"min_wal_size", strconv.Itoa(16*(readySegments+1)) + "MB"},
+		{"min_wal_size", strconv.Itoa(walSegment>>20*max(2, o.readySegments()+1)) + "MB"}, // at least two segments
 		{"shared_buffers", "256MB"},
 		{"maintenance_work_mem", "256MB"},
 		{"huge_pages", "off"},
@@ -360,7 +357,7 @@ func (b *builder) fill(ctx context.Context, scale int) (err error) {
 		if err := s.ready(ctx); err != nil {
 			return err
 		}
-		return s.populate(ctx, scale)
+		return s.populate(ctx, o)
 	})
 	if err == nil {
 		err = s.stop(ctx)

@@ -406,6 +406,36 @@ func TestPassable(t *testing.T) {
 	}
 }
 
+// optionsWith are the defaults, but for some.
+func optionsWith(t *testing.T, given ...string) options {
+	t.Helper()
+	params := map[string]string{}
+	for _, p := range (workload{}).Params() {
+		params[p.Name] = p.Default
+	}
+	for i := 0; i < len(given); i += 2 {
+		params[given[i]] = given[i+1]
+	}
+	o, err := parseOptions(params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// A trial finds as much WAL ready as it may write, and copies no more.
+func TestReadySegments(t *testing.T) {
+	for want, given := range map[int][]string{
+		0: {"parts", "read1,read"},
+		4: {"parts", "read,write1", "write_time", "400ms"}, // 51 MB, if it writes 128 MB/s
+		8: nil,
+	} {
+		if got := optionsWith(t, given...).readySegments(); got != want {
+			t.Errorf("%v: %d segments, want %d", given, got, want)
+		}
+	}
+}
+
 // The template is a cluster that was stopped cleanly, with tables of the scale, and everybody shares it.
 func TestTemplate(t *testing.T) {
 	images := func(dir string) *image.Library { return image.NewLibrary(dir, image.WithAgent(imagetest.Agent(t))) }
@@ -419,10 +449,7 @@ func TestTemplate(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	o, err := parseOptions(map[string]string{"scale": "1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := optionsWith(t, "scale", "1")
 	made, err := w.templateOf(t.Context(), task, p, o)
 	if err != nil {
 		t.Fatal(err)
@@ -442,6 +469,9 @@ func TestTemplate(t *testing.T) {
 	segments, err := filepath.Glob(filepath.Join(made.data(), "pg_wal", "0*"))
 	if err != nil || len(segments) <= o.readySegments()/2 {
 		t.Errorf("%d WAL segments are ready: %v", len(segments), err)
+	}
+	if all, err := filepath.Glob(filepath.Join(made.data(), "base", "[0-9]*")); err != nil || len(all) != 1 {
+		t.Errorf("the databases are %q, want one: %v", all, err)
 	}
 	const least, most = 30 << 20, 400 << 20
 	if made.bytes < least || made.bytes > most || made.version < 100000 {

@@ -357,6 +357,9 @@ func (b *builder) fill(ctx context.Context, o options) (err error) {
 		if err := s.ready(ctx); err != nil {
 			return err
 		}
+		if err := s.dropUnused(ctx); err != nil {
+			return err
+		}
 		return s.populate(ctx, o)
 	})
 	if err == nil {

@@ -11,8 +11,9 @@ type Outlook struct {
 	Blocks   int // that it is judged by
 	Compared int // comparisons of the primary metrics
 	Unclear  int // of these, the ones that a run of that length probably does not decide
-	// Needed is how many blocks in total probably decide all of them; 0 = unknown, or none is unclear.
-	Needed int
+	// Needs is how many blocks in total would decide one of them, the least first. Those for which that is not known
+	// are left out.
+	Needs []int
 }
 
 // OutlookOf judges a run of so many blocks by the first blocks of one with the same cells. It claims nothing: how much
@@ -27,7 +28,6 @@ func OutlookOf(run *bench.Run, blocks int) (Outlook, error) {
 		return Outlook{}, err
 	}
 	o := Outlook{Blocks: r.Blocks}
-	unknown := false
 	for _, m := range r.Metrics {
 		if m.Metric.Role != bench.Primary {
 			continue
@@ -43,13 +43,12 @@ func OutlookOf(run *bench.Run, blocks int) (Outlook, error) {
 					continue
 				}
 				o.Unclear++
-				o.Needed = max(o.Needed, needed)
-				unknown = unknown || needed == 0
+				if needed > 0 {
+					o.Needs = append(o.Needs, needed)
+				}
 			}
 		}
 	}
-	if unknown {
-		o.Needed = 0
-	}
+	slices.Sort(o.Needs)
 	return o, nil
 }

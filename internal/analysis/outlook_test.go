@@ -35,8 +35,8 @@ func TestOutlook(t *testing.T) {
 		if o.Blocks != min(tt.judged, tt.blocks) || o.Compared != 2 || o.Unclear != tt.unclear {
 			t.Errorf("%+v: %+v", tt, o)
 		}
-		if (o.Unclear > 0) != (o.Needed > tt.blocks) {
-			t.Errorf("%+v: %d blocks are said to be needed", tt, o.Needed)
+		if len(o.Needs) != tt.unclear || tt.unclear > 0 && o.Needs[0] <= tt.blocks {
+			t.Errorf("%+v: %v blocks are said to be needed", tt, o.Needs)
 		}
 	}
 }

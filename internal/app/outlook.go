@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sort"
 	"time"
 
 	"github.com/tare-bench/tare/internal/analysis"
@@ -20,7 +21,9 @@ import (
 func Outlook(p bench.Plan, judged *bench.Run, by string) *bench.Warning {
 	block := analysis.BlockTime(judged)
 	blocks := min(p.MaxBlocks, blocksInBudget(p, block))
-	o, err := analysis.OutlookOf(judged, blocks)
+	run := *judged
+	run.Header.Plan.Smallest = p.Smallest
+	o, err := analysis.OutlookOf(&run, blocks)
 	if err != nil || o.Unclear == 0 || Undecidable(p, judged.Header.Metrics, block) != nil {
 		return nil
 	}
@@ -30,8 +33,13 @@ func Outlook(p bench.Plan, judged *bench.Run, by string) *bench.Warning {
 			unit.FormatCount(o.Compared, "comparison"), unit.FormatCount(blocks, "block")),
 		Hint: "'tare doctor' shows what disturbs this machine",
 	}
-	if o.Needed > 0 && time.Duration(o.Needed)*block <= report.Longest {
-		w.Hint = limitsFor(p, o.Needed, block) + " would probably decide all"
+	// Those that can be decided in a time that anybody has.
+	n := sort.Search(len(o.Needs), func(i int) bool { return time.Duration(o.Needs[i])*block > report.Longest })
+	switch {
+	case n == o.Unclear:
+		w.Hint = limitsFor(p, o.Needs[n-1], block) + " would probably decide all"
+	case n > 0:
+		w.Hint = fmt.Sprintf("%s would probably decide %d of them", limitsFor(p, o.Needs[n-1], block), n)
 	}
 	return w
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tare-bench/tare/internal/text/unit"
 )
@@ -250,6 +251,19 @@ func textWidth(s string) float64 {
 		}
 	}
 	return width * small
+}
+
+// normalWidth is about how wide a text of normal size is.
+func normalWidth(s string) float64 { return textWidth(s) * normal / small }
+
+// shortenTo shortens a text of normal size to a width, and leaves a few letters of it in any case.
+func shortenTo(s string, room float64) string {
+	const least = 8
+	n := utf8.RuneCountInString(s)
+	for n > least && normalWidth(shorten(s, n)) > room {
+		n--
+	}
+	return shorten(s, n)
 }
 
 // vertical draws an axis at the left of a panel, and its grid.

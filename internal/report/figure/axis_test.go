@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"testing"
+	"unicode/utf8"
 )
 
 // texts are the labels of an axis.
@@ -52,5 +53,16 @@ func TestNamesApart(t *testing.T) {
 	}
 	if (names{"short", "a long name"}).beside() || !(names{"short", "shorter"}).beside() {
 		t.Error("names are beside their lines, or are not, whatever their length")
+	}
+}
+
+// A name leaves its line to what is said of it, and is never gone.
+func TestShortenTo(t *testing.T) {
+	const name = "cellxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+	for _, room := range []float64{340, 150, 100, 10} {
+		got := shortenTo(name, room)
+		if n := utf8.RuneCountInString(got); normalWidth(got) > room && n != 8 || n < 8 || room > 300 && got != name {
+			t.Errorf("%v: %q, %v wide", room, got, normalWidth(got))
+		}
 	}
 }

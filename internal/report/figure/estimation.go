@@ -3,7 +3,6 @@ package figure
 import (
 	"math"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
@@ -16,7 +15,6 @@ const (
 	rowHeight = 46 // a label, and the values below it
 	topSpace  = 30 // the panel's title
 	axisSpace = 22
-	lineRoom  = 50 // characters of a line
 )
 
 // estimation shows, under each condition, every value of every cell and, beside it, what it
@@ -180,7 +178,7 @@ func changesPanel(m *report.Metric, c *report.Condition, rows []*report.Row) (Pa
 	for i, l := range lines {
 		y := float64(topSpace + i*rowHeight)
 		text := shorten(l.text, 34)
-		b.text(margin, y+10, left, words, normal, shorten(l.name, max(20, lineRoom-utf8.RuneCountInString(text))))
+		b.text(margin, y+10, left, words, normal, shortenTo(l.name, width-2*margin-normalWidth(text)-8))
 		b.text(width-margin, y+10, right, l.color, normal, text)
 		b.strip(&x, y+26, l.effect.Changes)
 		b.effect(&x, y+26, l.effect, l.color)

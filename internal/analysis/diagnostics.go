@@ -265,7 +265,7 @@ func (w *warner) outliers() {
 			t.parts = append(t.parts[:most], fmt.Sprintf("and trials of %d more cells", more))
 		}
 		w.add(CodeOutliers, t.metric.Title+": "+strings.Join(t.parts, "; "),
-			"they are kept, because estimates and intervals tolerate them; tare doctor names what disturbs",
+			"they are kept, because estimates and intervals tolerate them; tare doctor shows what disturbs this machine",
 			t.metric.Name, t.cells...)
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 // An Outlook is what a run can be expected to leave unclear, judged by blocks of such a run.
 type Outlook struct {
-	Blocks   int // that it is judged by
 	Compared int // comparisons of the primary metrics
 	Unclear  int // of these, the ones that a run of that length probably does not decide
 	// Needs is how many blocks in total would decide one of them, the least first. Those for which that is not known
@@ -27,7 +26,7 @@ func OutlookOf(run *bench.Run, blocks int) (Outlook, error) {
 	if err != nil {
 		return Outlook{}, err
 	}
-	o := Outlook{Blocks: r.Blocks}
+	var o Outlook
 	for _, m := range r.Metrics {
 		if m.Metric.Role != bench.Primary {
 			continue

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -35,16 +36,10 @@ func durationClass(c bench.Cell) string { return fmt.Sprint(c.Engine, c.Params) 
 // earlierTrialTimes fills in the median time of a trial by its kind, from the newest runs
 // of this host with the plan's workload.
 func earlierTrialTimes(ctx context.Context, s bench.Store, plan bench.Plan, took map[string]time.Duration) error {
-	const looks = 5
-	facts, seen := host.Facts(fsRoot), 0
-	for r, err := range s.Runs(ctx) {
-		if err != nil || seen == looks {
+	for r, err := range earlierRuns(ctx, s, plan) {
+		if err != nil {
 			return err
 		}
-		if r.Header.Host.MachineID != facts.MachineID || r.Header.Plan.Workload != plan.Workload {
-			continue
-		}
-		seen++
 		byKind := map[string][]time.Duration{}
 		for e, err := range record.Stored(ctx, s, r.Header.ID) {
 			if err != nil {
@@ -63,6 +58,26 @@ func earlierTrialTimes(ctx context.Context, s bench.Store, plan bench.Plan, took
 		}
 	}
 	return nil
+}
+
+// earlierRuns are the newest few runs of this host with the plan's workload, the newest first.
+func earlierRuns(ctx context.Context, s bench.Store, plan bench.Plan) iter.Seq2[bench.RunSummary, error] {
+	const looks = 5
+	return func(yield func(bench.RunSummary, error) bool) {
+		facts, seen := host.Facts(fsRoot), 0
+		for r, err := range s.Runs(ctx) {
+			if err != nil {
+				yield(r, err)
+				return
+			}
+			if r.Header.Host.MachineID != facts.MachineID || r.Header.Plan.Workload != plan.Workload {
+				continue
+			}
+			if seen++; !yield(r, nil) || seen == looks {
+				return
+			}
+		}
+	}
 }
 
 // LongestRun is the longest that a run can take, as far as is known: a block that has begun

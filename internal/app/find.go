@@ -42,6 +42,10 @@ func FindRun(ctx context.Context, s bench.Store, name string) (string, error) {
 	case len(found) == 1:
 		return found[0], nil
 	default:
+		short := NewShortener(ctx, s)
+		for i, id := range found {
+			found[i] = short.Short(ctx, id)
+		}
 		err := fmt.Errorf("%q matches %d runs: %s", name, len(found), strings.Join(found, ", "))
 		return "", &Problem{Kind: ManyRuns, Err: err, Names: found}
 	}

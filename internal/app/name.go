@@ -35,7 +35,7 @@ func notAnID(ctx context.Context, s bench.Store, name string) error {
 		return err
 	}
 	for _, id := range found {
-		err := fmt.Errorf("%q means run %s already: its ID begins or ends so", name, id)
+		err := fmt.Errorf("%q means a stored run already: its ID begins or ends so", name)
 		return &Problem{Kind: BadName, Err: err, Run: id}
 	}
 	return nil

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/kernel/host"
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/text/unit"
 )
@@ -37,25 +36,20 @@ func Outlook(p bench.Plan, judged *bench.Run, by string) *bench.Warning {
 	n := sort.Search(len(o.Needs), func(i int) bool { return time.Duration(o.Needs[i])*block > report.Longest })
 	switch {
 	case n == o.Unclear:
-		w.Hint = limitsFor(p, o.Needs[n-1], block) + " would probably decide all"
+		w.Hint = limitsFor(p, o.Needs[n-1], block) + " may decide all"
 	case n > 0:
-		w.Hint = fmt.Sprintf("%s would probably decide %d of them", limitsFor(p, o.Needs[n-1], block), n)
+		w.Hint = fmt.Sprintf("%s may decide %d of them", limitsFor(p, o.Needs[n-1], block), n)
 	}
 	return w
 }
 
 // EarlierOutlook is the Outlook by the newest run of the same cells that ended on this machine; nil without one.
 func EarlierOutlook(ctx context.Context, s bench.Store, p bench.Plan) *bench.Warning {
-	const looks = 5
-	want, facts, seen := sameCells(p), host.Facts(fsRoot), 0
-	for r, err := range s.Runs(ctx) {
-		if err != nil || seen == looks {
+	want := sameCells(p)
+	for r, err := range earlierRuns(ctx, s, p) {
+		if err != nil {
 			return nil
 		}
-		if r.Header.Host.MachineID != facts.MachineID || r.Header.Plan.Workload != p.Workload {
-			continue
-		}
-		seen++
 		if r.End == nil || !bytes.Equal(sameCells(r.Header.Plan), want) {
 			continue
 		}

@@ -75,7 +75,8 @@ func reversed(id string) string {
 func (s *Shortener) Shorten(ctx context.Context, err error) error {
 	for p := range Problems(err) {
 		if p.Run != "" {
-			p.Run = s.Short(ctx, p.Run)
+			short := s.Short(ctx, p.Run)
+			p.Err, p.Run = &reworded{p.Err, strings.ReplaceAll(p.Err.Error(), p.Run, short)}, short
 		}
 	}
 	if taken := (*bench.NameTaken)(nil); errors.As(err, &taken) {
@@ -83,3 +84,12 @@ func (s *Shortener) Shorten(ctx context.Context, err error) error {
 	}
 	return err
 }
+
+// A reworded error says the same in other words.
+type reworded struct {
+	error
+	text string
+}
+
+func (e *reworded) Error() string { return e.text }
+func (e *reworded) Unwrap() error { return e.error }

@@ -54,7 +54,7 @@ func adviceFor(p *app.Problem) advice {
 	case app.BadRunID:
 		return advice{true, "'tare list' shows the runs"}
 	case app.UnknownRun:
-		return advice{true, "'tare list' shows the stored runs; 'tare clean' needs whole IDs"}
+		return advice{true, "'tare list' shows the stored runs; of others, 'tare clean' needs the whole ID"}
 	case app.ForeignFiles:
 		return advice{true, "tare leaves it as it is; remove it yourself if you do not need it"}
 	case app.NotAsked:

@@ -89,10 +89,18 @@ func (o *planOptions) addFlags(f *pflag.FlagSet) {
 }
 
 // experimentAndImages allows one experiment, and images after the one that is of
-// images.
+// images. Engines that are separated by blanks are told from both.
 func experimentAndImages(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && args[0] == app.ImageWorkload() {
 		return nil
+	}
+	if len(args) > 1 && slices.Contains(app.Names(app.Builtin()), args[1]) {
+		engines, _ := cmd.Flags().GetStringArray("engine")
+		return &usageError{
+			fmt.Errorf("unexpected argument %q", args[1]),
+			fmt.Sprintf("%s is an engine: write engines with commas, such as --engine %s",
+				args[1], strings.Join(append(engines, args[1:]...), ",")),
+		}
 	}
 	return atMostOne("an experiment")(cmd, args)
 }

@@ -70,13 +70,10 @@ func (d *Document) sayScreenApart(short Short, own bool) {
 		rest = rest[len(g.Runs):]
 	}
 	for _, w := range d.Warned {
-		switch w.Code {
-		case analysis.CodeNotApart, analysis.CodeOtherExperiment:
+		switch {
+		case isRemark(w.Code):
 			d.Screen.Remarks = append(d.Screen.Remarks, plain.Line(short.in(w.Text)))
-		case analysis.CodeFewRuns:
-			if !own {
-				continue
-			}
+		case w.Code == analysis.CodeFewRuns && own:
 			d.Next = append(d.Next, Step{d.Runs[0].again(), plain.Line(short.in(w.Hint))})
 		}
 	}
@@ -85,6 +82,11 @@ func (d *Document) sayScreenApart(short Short, own bool) {
 	d.Next = append(d.Next, Step{
 		"tare compare " + d.compared(short) + " --all", d.withWarnings("intervals, all metrics, effects within each run"),
 	})
+}
+
+// isRemark reports whether people read a comparison's warning before its table.
+func isRemark(code string) bool {
+	return code == analysis.CodeNotApart || code == analysis.CodeOtherExperiment
 }
 
 // compared names the runs of a comparison as its user can. A command with very many would be no help.

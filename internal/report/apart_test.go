@@ -61,7 +61,7 @@ func TestScreenApart(t *testing.T) {
 	if g := d.Screen.Tables[0].Groups[0]; g.Title != "" || g.Lines[0].Cells[0] != "time to first instruction" {
 		t.Errorf("one cell: %+v", g)
 	}
-	want := "Trust: low: one run each cannot tell; 5 runs of each would be enough; 1 more warning"
+	want := "Trust: low: one run each cannot tell; 5 runs of each would be enough"
 	if d.Screen.Trust != want {
 		t.Errorf("%q, want %q", d.Screen.Trust, want)
 	}

@@ -337,6 +337,7 @@ type View struct {
 	Plan         []Line  // what was fixed before the first trial
 	Absent       []Line  // cells that their engine cannot do, and why
 	Written      []Line  // on the run, by people
+	Percentiles  []Table // of single operations, by metric and condition
 	Timelines    []Table // where the time goes: the differences, then the cells
 	Notes        []Note
 	Trailer      []string // set by the caller: where the run was saved, what to do next

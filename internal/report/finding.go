@@ -31,6 +31,7 @@ const (
 	Unconfirmed FindingKind = "not-confirmed" // the interval excludes no difference, the test does not
 	AtMost      FindingKind = "at-most"       // no difference is possible, and no worse one than said
 	Unknown     FindingKind = "unknown"       // the interval is too wide, or there is none
+	Depends     FindingKind = "depends"       // of all conditions together: more in some, less in others
 	NotThere    FindingKind = "not-measured"  // failed, not supported, or without a value
 )
 
@@ -53,6 +54,9 @@ func (d *Document) find(ended bool) {
 				if len(c.Rows) == 1 && f.Kind == IsBaseline { // nothing is compared with it
 					f.Text += r.interval(in)
 				}
+				if m.Summary != nil && c.Condition == "" && m.turns(r.Cell) {
+					f = Finding{Depends, "varies by condition", Uncertain}
+				}
 				if r.Finding = &f; r.Effect == nil {
 					continue
 				}
@@ -62,6 +66,26 @@ func (d *Document) find(ended bool) {
 			}
 		}
 	}
+}
+
+// turns reports whether a cell has more than the baseline under one condition and less under another: their median
+// would hide both.
+func (m *Metric) turns(cell string) bool {
+	more, less := false, false
+	for _, c := range m.Conditions {
+		for _, r := range c.Rows {
+			e := r.Effect
+			if r.Cell != cell || e == nil || e.Low == nil || e.High == nil {
+				continue
+			}
+			none := 1.0
+			if e.Scale == bench.Difference {
+				none = 0
+			}
+			more, less = more || *e.Low > none, less || *e.High < none
+		}
+	}
+	return more && less
 }
 
 // interval is the interval of the median behind it; empty where there is none.
@@ -158,11 +182,14 @@ func isLarge(e *Effect) bool { return *e.Estimate > large || *e.Estimate < 1/lar
 // withShift puts the difference in the metric's unit before a factor. The median difference of skewed values can
 // contradict their median ratio; then it is left out.
 func (e *Effect) withShift(factor string, in scale) string {
-	s := e.Shift
-	if s == nil || (s.Estimate > 0) != (*e.Estimate > 1) {
+	if !e.hasShift() {
 		return factor
 	}
-	return withSign(in.difference(s.Estimate).Format(s.Estimate)) + " (" + factor + ")"
+	return withSign(in.difference(e.Shift.Estimate).Format(e.Shift.Estimate)) + " (" + factor + ")"
+}
+
+func (e *Effect) hasShift() bool {
+	return e.Shift != nil && (e.Shift.Estimate > 0) == (*e.Estimate > 1)
 }
 
 // limited words an interval that holds no difference: by how much there may be more of the
@@ -201,7 +228,7 @@ func (m *Metric) differs(e *Effect, in scale) Finding {
 		low, high = 1/high, 1/low
 	}
 	text := factors(low, high)
-	if m.Unit != unit.Seconds || *e.Estimate < 1 { // more time is slower, without a word
+	if m.Unit != unit.Seconds || *e.Estimate < 1 || !e.hasShift() { // +20 ms is slower, without a word
 		text += " " + word
 	}
 	return Finding{Differs, e.withShift(text, in), tone}

@@ -31,7 +31,7 @@ func TestFinding(t *testing.T) {
 		{duration, 1.0004, 1.03, 1.049, analysis.Worse, 0, "3 % slower (0.04–4.9 %)"},
 		{duration, 500, 635, 846, analysis.Worse, 0.312, "+312 ms (500–850×)"},
 		{duration, 0.21, 0.25, 0.31, analysis.Better, -0.003, "−3 ms (3.2–4.8× faster)"},
-		{duration, 1.2, 2.5, 6, analysis.Worse, -0.001, "1.2–6.0×"},
+		{duration, 1.2, 2.5, 6, analysis.Worse, -0.001, "1.2–6.0× slower"},
 		{rate, 0.86, 0.88, 0.91, analysis.Worse, 0, "12 % slower (9–14 %)"},
 		{rate, 0.21, 0.25, 0.31, analysis.Worse, -30, "−30 /s (3.2–4.8× slower)"},
 		{rate, 0.8, 0.95, 1.2, analysis.Unclear, 0, "at most 20 % slower"},

@@ -253,10 +253,25 @@ func (d *Document) trustText() string {
 	default:
 		s += "; " + unit.FormatCount(t.Pairs, "block")
 	}
-	if more := len(d.Warned) - min(len(t.Codes), 1); more > 0 {
+	if more := d.untold(); more > 0 {
 		s += "; " + unit.FormatCount(more, "more warning")
 	}
 	return s
+}
+
+// untold is how many warnings are neither the reason of the trust nor a remark of a comparison.
+func (d *Document) untold() (n int) {
+	reason := slices.Concat(d.Trust.Codes, []string{""})[0]
+	for _, w := range d.Warned {
+		switch {
+		case d.Kind == Comparison && isRemark(w.Code):
+		case w.Code == reason:
+			reason = "" // one of them is told
+		default:
+			n++
+		}
+	}
+	return n
 }
 
 // undecidedText says how many comparisons are undecided, and how many blocks would decide the first and the last of
@@ -358,7 +373,11 @@ func (d *Document) nextSteps(run *Run, primary []Metric, r *analysis.Result, sho
 	if run.Trials.OK == 0 {
 		return steps
 	}
-	return append(steps, Step{"tare show " + id + " --all", d.withWarnings("intervals, percentiles, all metrics")})
+	all := "intervals, all metrics"
+	if len(d.Spectra) > 0 {
+		all = "intervals, percentiles, all metrics"
+	}
+	return append(steps, Step{"tare show " + id + " --all", d.withWarnings(all)})
 }
 
 // withWarnings adds to what a command gives how many warnings it shows.

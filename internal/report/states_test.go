@@ -110,7 +110,7 @@ func (s state) document(t testing.TB) *report.Document {
 	if s.timelines != nil {
 		d.AddTimelines(s.timelines(&runs[0].Header.Plan))
 	}
-	d.Trailer = []string{"saved as " + r.Header.ID + " · tare show " + r.Header.ID}
+	d.Trailer = []string{"saved as " + lastPart(r.Header.ID)}
 	return d
 }
 

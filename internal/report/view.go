@@ -22,6 +22,9 @@ func (d *Document) sayRun(r *analysis.Result, short Short) {
 	if run.Trials.OK > 0 {
 		d.sayMetrics(marks)
 	}
+	for i := range d.Spectra {
+		d.View.Percentiles = append(d.View.Percentiles, *d.Spectra[i].Table())
+	}
 	d.sayReasons()
 	d.writeDataPaths()
 	d.sayLevels()

@@ -24,7 +24,7 @@ import (
 func pauses(t *testing.T, s *suite, e bench.Pauser) {
 	x := s.ready(t, s.spec("tick"), "tick\n")
 	for range 2 {
-		err := e.Pause(t.Context(), x.Container)
+		err := pause(t, e, x)
 		if errors.Is(err, bench.ErrUnsupported) {
 			t.Skip(err) // rootless on version 1 has no freezer
 		}
@@ -40,10 +40,22 @@ func pauses(t *testing.T, s *suite, e bench.Pauser) {
 		x.requireOutput(t)
 	}
 	// "Whatever its state": one that is paused is removed too.
-	if err := e.Pause(t.Context(), x.Container); err != nil {
+	if err := pause(t, e, x); err != nil {
 		t.Fatalf("Pause: %v", err)
 	}
 	s.remove(t, x)
+}
+
+// pause tries several times: with control groups of version 1, runc gives up where processes do not freeze soon, as on a
+// machine with much else to do (libcontainer/cgroups/fs/freezer.go: "unable to freeze").
+func pause(t *testing.T, e bench.Pauser, x *trial) (err error) {
+	for range 3 {
+		if err = e.Pause(t.Context(), x.Container); err == nil || !strings.Contains(err.Error(), "unable to freeze") {
+			break
+		}
+		t.Log(err)
+	}
+	return err
 }
 
 // outputStopped reports whether the container's output has stopped: nothing comes for 50 ms, in which task

@@ -33,7 +33,7 @@ func drift(d *report.Document, m *report.Metric) (all []Figure) {
 		}
 		f := Figure{
 			Name: named(m.Name, c.Condition, "drift"), Kind: Drift, Metric: m.Name,
-			Title:   under(m.Title, c.Condition) + ", block by block",
+			Title:   report.Under(m.Title, c.Condition) + ", block by block",
 			Finding: driftFinding(d, m, c, courses),
 			Reading: "Values are in order of execution. The line is the median of five blocks. A cross is a block without " +
 				"a value.",
@@ -132,7 +132,7 @@ func driftFinding(d *report.Document, m *report.Metric, c *report.Condition, all
 	if driftWarned(d, m, c) {
 		claim = "; a warning says what drifted."
 	}
-	return under(m.Title, c.Condition) + ", block by block: the running median of " + base.title + " " + base.stayed() +
+	return report.Under(m.Title, c.Condition) + ", block by block: the running median of " + base.title + " " + base.stayed() +
 		base.apart(m) + claim
 }
 
@@ -173,7 +173,7 @@ func driftPanel(m *report.Metric, c *report.Condition, one *course) Panel {
 	b.text(width-margin, driftHeight-6, right, muted, small, "block "+strconv.Itoa(len(values)))
 	b.text(leftSpace, driftHeight-6, left, muted, small, "block 1")
 	return Panel{
-		Title:   under(m.Title, c.Condition) + " of " + one.title + ", block by block",
+		Title:   report.Under(m.Title, c.Condition) + " of " + one.title + ", block by block",
 		Finding: "The running median " + one.stayed() + ".",
 		Width:   width, Height: driftHeight, body: b.String(),
 	}

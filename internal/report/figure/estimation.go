@@ -28,7 +28,7 @@ func estimation(m *report.Metric) (all []Figure) {
 		}
 		f := Figure{
 			Name: named(m.Name, c.Condition), Kind: Estimation, Metric: m.Name,
-			Title: under(m.Title, c.Condition), Finding: finding(m, c),
+			Title: report.Under(m.Title, c.Condition), Finding: finding(m, c),
 			Thinned: leftOut(len(rows), cells, differMost, slices.ContainsFunc(rows, tooMany)),
 		}
 		f.Panels = append(f.Panels, valuesPanel(m, c, rows))
@@ -50,7 +50,7 @@ func label(r *report.Row) string {
 
 // finding says of each cell what is known.
 func finding(m *report.Metric, c *report.Condition) string {
-	s := under(m.Title, c.Condition) + ": "
+	s := report.Under(m.Title, c.Condition) + ": "
 	n := 0
 	for i := range c.Rows {
 		r := &c.Rows[i]
@@ -94,7 +94,7 @@ func valuesPanel(m *report.Metric, c *report.Condition, rows []*report.Row) Pane
 		}
 	}
 	return Panel{
-		Title:   under(m.Title, c.Condition) + ": every value, with medians and their 95 % intervals",
+		Title:   report.Under(m.Title, c.Condition) + ": every value, with medians and their 95 % intervals",
 		Finding: finding(m, c), Width: width, Height: height, body: b.String(),
 	}
 }
@@ -184,7 +184,7 @@ func changesPanel(m *report.Metric, c *report.Condition, rows []*report.Row) (Pa
 		b.effect(&x, y+26, l.effect, l.color)
 	}
 	return Panel{
-		Title:   under(m.Title, c.Condition) + ": differences from the baseline, with 95 % intervals",
+		Title:   report.Under(m.Title, c.Condition) + ": differences from the baseline, with 95 % intervals",
 		Finding: finding(m, c), Width: width, Height: height, body: b.String(),
 	}, true
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/report"
-	"github.com/tare-bench/tare/internal/text/plain"
 )
 
 // A Figure is a picture with what it shows in words.
@@ -213,12 +212,4 @@ func named(parts ...string) string {
 		}
 	}
 	return strings.Map(safe, strings.Join(kept, "-"))
-}
-
-// under is a title with the condition that it is of.
-func under(title, condition string) string {
-	if condition == "" {
-		return plain.Line(title)
-	}
-	return plain.Line(title + ", " + condition)
 }

@@ -39,21 +39,21 @@ func rowsOf(d *report.Document, metric, condition string) []report.Row {
 // spectrumFinding says which cell differs most at the last percentile that confirms a difference, and where cells are
 // farthest apart, which can be beyond all that is tested.
 func spectrumFinding(d *report.Document, s *report.Spectrum) string {
-	title := under(s.Title, s.Condition)
+	title := report.Under(s.Title, s.Condition)
 	cell, point := widestChange(s)
 	if point == nil {
 		return title + ": nothing is compared."
 	}
 	return fmt.Sprintf("%s: %s; the largest ratio, which claims nothing, is that of %s at %s%s.", title,
-		confirmedPercentile(d, s), plain.Line(cell), percentileName(point.P), changeText(point.Change))
+		confirmedPercentile(d, s), plain.Line(cell), report.PercentileName(point.P), point.Change.Text())
 }
 
 // confirmedPercentile is the first half of that. A percentile is tested if it is a metric, such as latency.p99.
 func confirmedPercentile(d *report.Document, s *report.Spectrum) string {
-	for _, p := range slices.Backward(percentilesOf(s)) {
-		if r := mostConfirmed(rowsOf(d, s.Metric+"."+percentileName(p), s.Condition)); r != nil {
+	for _, p := range slices.Backward(s.Percentiles()) {
+		if r := mostConfirmed(rowsOf(d, s.Metric+"."+report.PercentileName(p), s.Condition)); r != nil {
 			return fmt.Sprintf("at %s, the last percentile with a confirmed difference, %s differs most from %s: %s",
-				percentileName(p), label(r), plain.Line(s.Baseline), plain.Line(r.Finding.Text))
+				report.PercentileName(p), label(r), plain.Line(s.Baseline), plain.Line(r.Finding.Text))
 		}
 	}
 	return "no percentile has a confirmed difference from " + plain.Line(s.Baseline)
@@ -86,7 +86,7 @@ func curveFinding(c *report.Curve) string {
 		parts = append(parts, plain.Line(one.Cell)+" "+write(first)+" and "+write(last))
 	}
 	return fmt.Sprintf("%s, %s, in the first %s and the last: %s.",
-		under(c.Title, c.Condition), sequence, position, strings.Join(parts, "; "))
+		report.Under(c.Title, c.Condition), sequence, position, strings.Join(parts, "; "))
 }
 
 // levelsFinding says under which condition a cell differs most, and how many of them confirm a difference of it.

@@ -23,8 +23,8 @@ func levels(m *report.Metric) []Figure {
 		return nil
 	}
 	f := Figure{
-		Name: named(m.Name, "by", key), Kind: Levels, Metric: m.Name, Title: under(m.Title, "") + " by " + plain.Line(key),
-		Finding: levelsFinding(under(m.Title, "")+" by "+plain.Line(key), m.Conditions),
+		Name: named(m.Name, "by", key), Kind: Levels, Metric: m.Name, Title: report.Under(m.Title, "") + " by " + plain.Line(key),
+		Finding: levelsFinding(report.Under(m.Title, "")+" by "+plain.Line(key), m.Conditions),
 		Reading: "Points are medians, with their 95 % intervals.",
 	}
 	for _, others := range otherLevels(m, key) {
@@ -191,8 +191,8 @@ func levelsPanel(m *report.Metric, key, others string) (Panel, int) {
 	}
 	cells.write(&b, ends, levelsHeight-8)
 	return Panel{
-		Title:   under(m.Title, others) + " by " + plain.Line(key),
-		Finding: levelsFinding(under(m.Title, others)+" by "+plain.Line(key), all),
+		Title:   report.Under(m.Title, others) + " by " + plain.Line(key),
+		Finding: levelsFinding(report.Under(m.Title, others)+" by "+plain.Line(key), all),
 		Width:   width, Height: levelsHeight + cells.height(), body: b.String(),
 	}, count
 }

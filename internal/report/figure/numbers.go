@@ -10,61 +10,12 @@ import (
 	"github.com/tare-bench/tare/internal/text/unit"
 )
 
-// spectrumTable has a row for each percentile and, for each cell, its value and its change.
-func spectrumTable(s *report.Spectrum) *report.Table {
-	t := &report.Table{
-		Title: under(s.Title, s.Condition) + ", percentiles", HasHeadings: true,
-		Columns:  []report.Column{{Name: "percentile"}},
-		Subtitle: "medians over the trials [95 % intervals]; ratios to " + plain.Line(s.Baseline) + " [plain 95 % intervals]",
-		Groups:   []report.RowGroup{{}},
-	}
-	shares := percentilesOf(s)
-	lines := make([]report.TableRow, len(shares))
-	for i, p := range shares {
-		lines[i].Cells = append(make([]string, 0, 1+len(s.Cells)), percentileName(p))
-	}
-	for n, c := range s.Cells {
-		t.Columns = append(t.Columns, report.Column{Name: plain.Line(c.Cell), Right: true})
-		for i := range lines {
-			lines[i].Cells = append(lines[i].Cells, "")
-		}
-		for _, p := range c.Points {
-			i, _ := slices.BinarySearch(shares, p.P)
-			lines[i].Cells[n+1] = pointText(&p) + changeText(p.Change)
-		}
-	}
-	t.Groups[0].Lines = lines
-	return t
-}
-
-// pointText is a median with its interval.
-func pointText(p *report.SpectrumPoint) string {
-	if p.Low == nil || p.High == nil {
-		return unit.Format(p.Median, unit.Seconds)
-	}
-	s := unit.Scale(unit.Seconds, p.Median)
-	return s.Format(p.Median) + " [" + s.Number(*p.Low) + ", " + s.Number(*p.High) + "]"
-}
-
-// changeText is a ratio with its interval.
-func changeText(c *report.Interval) string {
-	if c == nil || c.Estimate == nil {
-		return ""
-	}
-	s := ", " + unit.FormatRatio(*c.Estimate)
-	if c.Low != nil && c.High != nil {
-		all := unit.FormatRatios(*c.Estimate, *c.Low, *c.High)
-		s = ", " + all[0] + " [" + all[1] + ", " + all[2] + "]"
-	}
-	return s
-}
-
 // curveTable has a row for each of some positions.
 func curveTable(c *report.Curve) *report.Table {
 	const rows = 9
 	position, sequence := order(c)
 	t := &report.Table{
-		Title: under(c.Title, c.Condition) + ", " + sequence, HasHeadings: true,
+		Title: report.Under(c.Title, c.Condition) + ", " + sequence, HasHeadings: true,
 		Columns: []report.Column{{Name: position}}, Subtitle: "medians over the trials", Groups: []report.RowGroup{{}},
 	}
 	longest := 0
@@ -96,7 +47,7 @@ func curveTable(c *report.Curve) *report.Table {
 // driftTable has, for each cell, where the line begins, is in the middle and ends, and how far it goes.
 func driftTable(m *report.Metric, c *report.Condition, all []course) *report.Table {
 	t := &report.Table{
-		Title: under(m.Title, c.Condition) + ", block by block", HasHeadings: true,
+		Title: report.Under(m.Title, c.Condition) + ", block by block", HasHeadings: true,
 		Subtitle: "medians of five blocks: values of the baseline, changes of the others", Groups: []report.RowGroup{{}},
 		Columns: []report.Column{{Name: "cell"}},
 	}

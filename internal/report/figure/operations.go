@@ -21,8 +21,8 @@ func spectra(d *report.Document) (all []Figure) {
 			continue
 		}
 		f := Figure{
-			Name: named(s.Metric, s.Condition, "percentiles"), Kind: Percentiles, Numbers: spectrumTable(s),
-			Title: under(s.Title, s.Condition) + ", percentiles", Finding: spectrumFinding(d, s),
+			Name: named(s.Metric, s.Condition, "percentiles"), Kind: Percentiles, Numbers: s.Table(),
+			Title: report.Under(s.Title, s.Condition) + ", percentiles", Finding: spectrumFinding(d, s),
 			Reading: "Each point is the median, over the trials, of one percentile of the trial's single operations, with " +
 				"its 95 % interval. A percentile is shown if at least ten operations of a trial lie beyond it.",
 			Thinned: leftOut(len(s.Cells), len(d.Spectra[i].Cells), differMost, false),
@@ -36,25 +36,12 @@ func spectra(d *report.Document) (all []Figure) {
 	return all
 }
 
-// percentilesOf are those that any cell has, ascending.
-func percentilesOf(s *report.Spectrum) (all []float64) {
-	for _, c := range s.Cells {
-		for _, p := range c.Points {
-			all = append(all, p.P)
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-func percentileName(p float64) string { return "p" + strconv.FormatFloat(p*100, 'g', 7, 64) }
-
 // nines is a share on the axis of percentiles: 0.9 is 1, 0.99 is 2.
 func nines(p float64) float64 { return -math.Log10(1 - p) }
 
 // ninesAxis goes to the last percentile that there is, with room for cells beside one another.
 func ninesAxis(s *report.Spectrum, right float64) axis {
-	shown := percentilesOf(s)
+	shown := s.Percentiles()
 	last := 0.9
 	for _, p := range shown {
 		last = max(last, p)
@@ -62,7 +49,7 @@ func ninesAxis(s *report.Spectrum, right float64) axis {
 	a := axis{from: nines(0.5), to: nines(last), lo: leftSpace + 14, hi: right - 8}
 	for _, p := range []float64{0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999} {
 		if slices.Contains(shown, p) {
-			a.ticks = append(a.ticks, tick{nines(p), percentileName(p)})
+			a.ticks = append(a.ticks, tick{nines(p), report.PercentileName(p)})
 		}
 	}
 	return a
@@ -92,7 +79,7 @@ func spectrumPanel(s *report.Spectrum, finding string) Panel {
 	}
 	cells.write(&b, ends, operationsHeight-10)
 	return Panel{
-		Title:   under(s.Title, s.Condition) + ": percentiles of single operations, with their 95 % intervals",
+		Title:   report.Under(s.Title, s.Condition) + ": percentiles of single operations, with their 95 % intervals",
 		Finding: finding, Width: width, Height: operationsHeight + cells.height(), body: b.String(),
 	}
 }
@@ -147,7 +134,7 @@ func spectrumChanges(s *report.Spectrum, finding string) (Panel, bool) {
 	}
 	cells.write(&b, ends, operationsHeight-10)
 	return Panel{
-		Title:   under(s.Title, s.Condition) + ": percentiles against the baseline",
+		Title:   report.Under(s.Title, s.Condition) + ": percentiles against the baseline",
 		Finding: finding, Width: width, Height: operationsHeight + cells.height(), body: b.String(),
 	}, true
 }
@@ -171,7 +158,7 @@ func curves(d *report.Document) (all []Figure) {
 		_, sequence := order(&c)
 		f := Figure{
 			Name: named(c.Metric, c.Condition, "curve"), Kind: Sequence, Numbers: curveTable(&c),
-			Title: under(c.Title, c.Condition) + ", " + sequence, Finding: curveFinding(&c),
+			Title: report.Under(c.Title, c.Condition) + ", " + sequence, Finding: curveFinding(&c),
 			Reading: "The line is the median over the trials, the band between its quartiles; no difference is claimed.",
 			Thinned: leftOut(len(c.Cells), cells, firstOnes, false),
 		}
@@ -213,7 +200,7 @@ func curvePanel(c *report.Curve, finding string) Panel {
 	}
 	cells.write(&b, ends, operationsHeight-10)
 	return Panel{
-		Title: under(c.Title, c.Condition) + ", " + sequence, Finding: finding,
+		Title: report.Under(c.Title, c.Condition) + ", " + sequence, Finding: finding,
 		Width: width, Height: operationsHeight + cells.height(), body: b.String(),
 	}
 }

@@ -48,7 +48,7 @@ func writeCondition(b *strings.Builder, m *report.Metric, c *report.Condition, c
 		}
 	}
 	x := valueAxis(values, unitOf(m), 0, float64(room-1), 3)
-	fmt.Fprintf(b, "\n%s, every %s%s\n", under(m.Title, c.Condition), unitOfValue(rows), axisNote(&x))
+	fmt.Fprintf(b, "\n%s, every %s%s\n", report.Under(m.Title, c.Condition), unitOfValue(rows), axisNote(&x))
 	if len(rows) < cells {
 		fmt.Fprintf(b, "only %d of %s (%s) are drawn; tare show --all lists every cell\n",
 			len(rows), unit.FormatCount(cells, "cell"), differMost)
@@ -62,7 +62,7 @@ func writeCondition(b *strings.Builder, m *report.Metric, c *report.Condition, c
 	}
 	y := effectsAxis(intervals(effects), unitOf(m))
 	y.lo, y.hi = 0, float64(room-1)
-	fmt.Fprintf(b, "%s against %s, with 95 %% intervals\n", under(m.Title, c.Condition), plain.Line(c.Baseline))
+	fmt.Fprintf(b, "%s against %s, with 95 %% intervals\n", report.Under(m.Title, c.Condition), plain.Line(c.Baseline))
 	for _, r := range rows {
 		if r.Effect != nil && r.Effect.Estimate != nil {
 			fmt.Fprintf(b, "  %s  %s\n", padded(label(r), name), interval(&y, room, r.Effect))

@@ -41,7 +41,7 @@ func waterfalls(d *report.Document) (all []Figure) {
 		cells := byCondition[condition]
 		f := Figure{
 			Name: named(t.Metric, condition, "timeline"), Kind: Waterfall, Metric: questionOf(d, t.Metric),
-			Title: under(t.Title, condition) + ": where the time goes", Finding: waterfallFinding(cells),
+			Title: report.Under(t.Title, condition) + ": where the time goes", Finding: waterfallFinding(cells),
 			Numbers: waterfallTable(t, condition),
 		}
 		longest := 0.0
@@ -84,7 +84,7 @@ func waterfallFinding(cells []*report.TimelineCell) string {
 // waterfallTable has the differences and the cells of a condition.
 func waterfallTable(t *report.Timelines, condition string) *report.Table {
 	out := &report.Table{
-		Title: under(t.Title, condition) + ", where it goes on average", HasHeadings: true,
+		Title: report.Under(t.Title, condition) + ", where it goes on average", HasHeadings: true,
 		Subtitle: "the intervals of a difference hold for all its rows together",
 	}
 	add := func(part report.Table) {

@@ -32,7 +32,7 @@ func Write(w io.Writer, d *report.Document) error {
 	for _, t := range d.Details {
 		p.table(&t)
 	}
-	for _, t := range d.View.Timelines {
+	for _, t := range slices.Concat(d.View.Percentiles, d.View.Timelines) {
 		p.table(&t)
 	}
 	p.lines("Also different (correlation, not cause)", d.View.Reasons)

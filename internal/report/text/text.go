@@ -33,6 +33,9 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 	p := newPrinter(w, opt)
 	if !opt.All {
 		p.screen(d)
+		if len(d.Next) == 0 && len(d.Trailer) > 0 { // else it is one more of the last lines
+			p.line("")
+		}
 		p.trailer(d.Trailer)
 		return p.Flush()
 	}
@@ -47,6 +50,9 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 		p.wrap(indent, indent, d.Legend, dim)
 	}
 	for _, t := range d.DetailTables {
+		p.table(&t)
+	}
+	for _, t := range d.View.Percentiles {
 		p.table(&t)
 	}
 	for _, t := range d.View.Timelines {
@@ -64,6 +70,9 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 	p.line("")
 	p.wrap("", indent, d.Screen.Trust, trustStyle(d.Trust))
 	p.notes(d.Notes)
+	if len(d.Trailer) > 0 {
+		p.line("")
+	}
 	p.trailer(d.Trailer)
 	return p.Flush()
 }
@@ -212,9 +221,6 @@ func (p *printer) notes(all []report.Note) {
 }
 
 func (p *printer) trailer(all []string) {
-	if len(all) > 0 {
-		p.line("")
-	}
 	for _, s := range all {
 		p.items("", "  ", strings.Split(plain.Line(s), " · "), " · ", " ·", normal)
 	}

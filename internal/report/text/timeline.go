@@ -51,6 +51,8 @@ func WriteTimelines(w io.Writer, d *report.Document, opt Options) error {
 	if len(d.Next) > 0 {
 		p.line("")
 		p.steps(d.Next)
+	} else if len(d.Trailer) > 0 {
+		p.line("")
 	}
 	p.trailer(d.Trailer)
 	return p.Flush()

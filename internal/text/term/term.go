@@ -106,10 +106,10 @@ func fillLines(words []string, n int) (lines []string) {
 	return lines
 }
 
-// breakWord ends a part of a path or a list where one of its names does, unless that
+// breakWord ends a part of a path, a list or a setting where one of its names does, unless that
 // leaves less than half.
 func breakWord(s string) string {
-	if i := strings.LastIndexAny(s, "/,") + 1; 2*i >= len(s) {
+	if i := strings.LastIndexAny(s, "/,=") + 1; 2*i >= len(s) {
 		return s[:i]
 	}
 	return s

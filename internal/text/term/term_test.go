@@ -67,6 +67,9 @@ func TestLines(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+	if diff := cmp.Diff([]string{"network=", "published"}, term.WrapBreaking("network=published", 12)); diff != "" {
+		t.Errorf("a setting (-want +got):\n%s", diff)
+	}
 	if got := append(term.Wrap(" ", 10), term.WrapBreaking("", 10)...); len(got) != 0 {
 		t.Errorf("no words have lines: %q", got)
 	}

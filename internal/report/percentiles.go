@@ -1,0 +1,80 @@
+package report
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/unit"
+)
+
+// Percentiles are those that any cell has, ascending: 0.99 is the 99th.
+func (s *Spectrum) Percentiles() (all []float64) {
+	for _, c := range s.Cells {
+		for _, p := range c.Points {
+			all = append(all, p.P)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// PercentileName is "p99" for 0.99.
+func PercentileName(p float64) string { return "p" + strconv.FormatFloat(p*100, 'g', 7, 64) }
+
+// Table has a row for each percentile and, for each cell, its value and its change.
+func (s *Spectrum) Table() *Table {
+	t := &Table{
+		Title: Under(s.Title, s.Condition) + ", percentiles", HasHeadings: true,
+		Columns:  []Column{{Name: "percentile"}},
+		Subtitle: "medians over the trials [95 % intervals]; ratios to " + plain.Line(s.Baseline) + " [plain 95 % intervals]",
+		Groups:   []RowGroup{{}},
+	}
+	shares := s.Percentiles()
+	lines := make([]TableRow, len(shares))
+	for i, p := range shares {
+		lines[i].Cells = append(make([]string, 0, 1+len(s.Cells)), PercentileName(p))
+	}
+	for n, c := range s.Cells {
+		t.Columns = append(t.Columns, Column{Name: plain.Line(c.Cell), Right: true})
+		for i := range lines {
+			lines[i].Cells = append(lines[i].Cells, "")
+		}
+		for _, p := range c.Points {
+			i, _ := slices.BinarySearch(shares, p.P)
+			lines[i].Cells[n+1] = p.text() + p.Change.Text()
+		}
+	}
+	t.Groups[0].Lines = lines
+	return t
+}
+
+// text is a median with its interval.
+func (p *SpectrumPoint) text() string {
+	if p.Low == nil || p.High == nil {
+		return unit.Format(p.Median, unit.Seconds)
+	}
+	s := unit.Scale(unit.Seconds, p.Median)
+	return s.Format(p.Median) + " [" + s.Number(*p.Low) + ", " + s.Number(*p.High) + "]"
+}
+
+// Text is a ratio with its interval, after a comma; empty without one.
+func (c *Interval) Text() string {
+	if c == nil || c.Estimate == nil {
+		return ""
+	}
+	s := ", " + unit.FormatRatio(*c.Estimate)
+	if c.Low != nil && c.High != nil {
+		all := unit.FormatRatios(*c.Estimate, *c.Low, *c.High)
+		s = ", " + all[0] + " [" + all[1] + ", " + all[2] + "]"
+	}
+	return s
+}
+
+// Under is a title with the condition that it is of.
+func Under(title, condition string) string {
+	if condition == "" {
+		return plain.Line(title)
+	}
+	return plain.Line(title + ", " + condition)
+}

@@ -243,6 +243,8 @@ type Trust struct {
 	// SettleBudgets is how much more time these blocks take, in the form that --budget takes; null where Settle
 	// is, where the run cannot be extended, or where the time of a block is not known.
 	SettleBudgets []string `json:"settle_budgets"`
+
+	needs []int // blocks of each undecided comparison, as far as they are estimated
 }
 
 // A Step is a command to go on with, and what it gives.

@@ -285,30 +285,21 @@ func (t *Trust) undecidedText() string {
 	if len(t.Settle) == 0 {
 		return s
 	}
-	s += "; about " + countRange(t.Settle[0], t.Settle[1]) + " would do"
-	if len(t.SettleBudgets) > 0 {
-		s += " (another " + textRange(t.SettleBudgets[0], t.SettleBudgets[1]) + ")"
+	needs := func(i int, more string) string {
+		text := unit.Format(float64(t.Settle[i]), unit.Count)
+		if len(t.SettleBudgets) > 0 {
+			text += " (" + t.SettleBudgets[i] + more + ")"
+		}
+		return text
 	}
-	return s
-}
-
-// countRange writes a range of counts, such as "40 to 1,600".
-func countRange(from, to int) string {
-	text := func(n int) string { return unit.Format(float64(n), unit.Count) }
-	return textRange(text(from), text(to))
-}
-
-// textRange joins the ends of a range, or says one if both are the same.
-func textRange(from, to string) string {
-	if from == to {
-		return from
+	if t.Settle[0] == t.Settle[1] {
+		return s + "; about " + needs(0, " more") + " would do"
 	}
-	return from + " to " + to
+	return s + "; the first needs about " + needs(0, " more") + ", the last " + needs(1, "")
 }
 
 // settle counts the comparisons and the undecided ones, and finds the range of blocks that these need.
 func (t *Trust) settle(primary []Metric) {
-	var needed []int
 	for _, m := range primary {
 		for _, c := range m.Conditions {
 			for _, r := range c.Rows {
@@ -321,14 +312,24 @@ func (t *Trust) settle(primary []Metric) {
 				}
 				t.Undecided++
 				if r.Effect.needed > 0 {
-					needed = append(needed, r.Effect.needed)
+					t.needs = append(t.needs, r.Effect.needed)
 				}
 			}
 		}
 	}
-	if len(needed) > 0 {
-		t.Settle = []int{slices.Min(needed), slices.Max(needed)}
+	if len(t.needs) > 0 {
+		t.Settle = []int{slices.Min(t.needs), slices.Max(t.needs)}
 	}
+}
+
+// decidedBy counts the undecided comparisons that so many blocks in total would probably decide.
+func (t *Trust) decidedBy(blocks int) (n int) {
+	for _, needed := range t.needs {
+		if needed <= blocks {
+			n++
+		}
+	}
+	return n
 }
 
 // budgets is how much more time the blocks of Settle take; nil where the run cannot be extended.
@@ -360,7 +361,10 @@ func (d *Document) nextSteps(run *Run, primary []Metric, r *analysis.Result, sho
 	case differs, 3*r.Wall > Longest: // more blocks would not help
 		steps = append(steps, Step{"tare doctor", "shows what disturbs this machine; then run again"})
 	default:
-		blocks, gives := 3*run.Blocks, "would about halve all ranges"
+		blocks, gives := 3*run.Blocks, "about halves all ranges"
+		if n := d.Trust.decidedBy(run.Blocks + blocks); n > 0 {
+			gives += fmt.Sprintf(", may decide %d of %d", n, d.Trust.Undecided)
+		}
 		if d.Trust.Pairs < d.Trust.Needed {
 			// A quarter more, since later blocks can take longer.
 			blocks = (d.Trust.Extended - d.Trust.Pairs) * 5 / 4
@@ -380,10 +384,10 @@ func (d *Document) nextSteps(run *Run, primary []Metric, r *analysis.Result, sho
 	return append(steps, Step{"tare show " + id + " --all", d.withWarnings(all)})
 }
 
-// withWarnings adds to what a command gives how many warnings it shows.
+// withWarnings adds to what a command gives that it shows warnings, where there are some.
 func (d *Document) withWarnings(gives string) string {
-	if n := len(d.Warned); n > 0 {
-		gives += ", " + unit.FormatCount(n, "warning")
+	if len(d.Warned) > 0 {
+		gives += ", warnings"
 	}
 	return gives
 }

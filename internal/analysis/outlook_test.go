@@ -23,6 +23,7 @@ func TestOutlook(t *testing.T) {
 		{6, 20, 1},
 		{6, 5000, 0},
 		{40, 20, 1},
+		{40, 6, 2}, // only as many blocks are looked at
 	} {
 		run := *run
 		run.Samples = slices.DeleteFunc(slices.Clone(run.Samples), func(s bench.Sample) bool {

@@ -47,7 +47,7 @@ func FindRun(ctx context.Context, s bench.Store, name string) (string, error) {
 			found[i] = short.Short(ctx, id)
 		}
 		err := fmt.Errorf("%q matches %d runs: %s", name, len(found), strings.Join(found, ", "))
-		return "", &Problem{Kind: ManyRuns, Err: err, Names: found}
+		return "", &Problem{Kind: ManyRuns, Err: err}
 	}
 }
 

@@ -75,7 +75,7 @@ const (
 const (
 	NoRuns       Kind = "no-runs"       // are stored
 	NoRun        Kind = "no-run"        // is stored that is called so
-	ManyRuns     Kind = "many-runs"     // are called so; Names are their IDs, short
+	ManyRuns     Kind = "many-runs"     // are called so
 	LastUnknown  Kind = "last-unknown"  // the newest run cannot be read
 	NoScheme     Kind = "no-scheme"     // no store is called so; Names are the schemes
 	NoStore      Kind = "no-store"      // there is none, and none is to be made

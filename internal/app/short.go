@@ -76,7 +76,7 @@ func (s *Shortener) Shorten(ctx context.Context, err error) error {
 	for p := range Problems(err) {
 		if p.Run != "" {
 			short := s.Short(ctx, p.Run)
-			p.Err, p.Run = &reworded{p.Err, strings.ReplaceAll(p.Err.Error(), p.Run, short)}, short
+			p.Err, p.Run = &reworded{p.Err, strings.ReplaceAll(p.Err.Error(), "run "+p.Run, "run "+short)}, short
 		}
 	}
 	if taken := (*bench.NameTaken)(nil); errors.As(err, &taken) {
@@ -85,7 +85,7 @@ func (s *Shortener) Shorten(ctx context.Context, err error) error {
 	return err
 }
 
-// A reworded error says the same in other words.
+// A reworded error says the same in other words. Paths and names of objects in it keep whole IDs.
 type reworded struct {
 	error
 	text string

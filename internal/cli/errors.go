@@ -38,7 +38,7 @@ const exitCodes = `Exit codes:
   0    success
   1    something failed
   2    wrong usage, such as an unknown word, file, image or run
-  3    measured and stored, but some trials, parts of them or nodes failed
+  3    measured and stored, but some trials, parts of trials, or nodes failed
   4    this machine, or an engine on it, cannot do what was asked
   5    'tare gate': something is worse by more than the margin
   6    'tare gate': nothing can be said

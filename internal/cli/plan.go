@@ -94,12 +94,17 @@ func experimentAndImages(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && args[0] == app.ImageWorkload() {
 		return nil
 	}
-	if len(args) > 1 && slices.Contains(app.Names(app.Builtin()), args[1]) {
+	isEngine := func(word string) bool { return slices.Contains(app.Names(app.Builtin()), word) }
+	if len(args) > 1 && isEngine(args[1]) {
 		engines, _ := cmd.Flags().GetStringArray("engine")
+		for _, word := range args {
+			if isEngine(word) {
+				engines = append(engines, word)
+			}
+		}
 		return &usageError{
 			fmt.Errorf("unexpected argument %q", args[1]),
-			fmt.Sprintf("%s is an engine: write engines with commas, such as --engine %s",
-				args[1], strings.Join(append(engines, args[1:]...), ",")),
+			fmt.Sprintf("%s is an engine: write engines with commas, such as --engine %s", args[1], strings.Join(engines, ",")),
 		}
 	}
 	return atMostOne("an experiment")(cmd, args)

@@ -54,7 +54,7 @@ func (d *Document) find(ended bool) {
 				if len(c.Rows) == 1 && f.Kind == IsBaseline { // nothing is compared with it
 					f.Text += r.interval(in)
 				}
-				if m.Summary != nil && c.Condition == "" && m.turns(r.Cell) {
+				if m.Summary != nil && c.Condition == "" && m.turns(r.Cell) { // the conditions have their findings
 					f = Finding{Depends, "varies by condition", Uncertain}
 				}
 				if r.Finding = &f; r.Effect == nil {
@@ -68,21 +68,20 @@ func (d *Document) find(ended bool) {
 	}
 }
 
-// turns reports whether a cell has more than the baseline under one condition and less under another: their median
-// would hide both.
+// turns reports whether a cell is found to have more than the baseline under one condition and less under another: one
+// number for both would hide that.
 func (m *Metric) turns(cell string) bool {
 	more, less := false, false
 	for _, c := range m.Conditions {
 		for _, r := range c.Rows {
-			e := r.Effect
-			if r.Cell != cell || e == nil || e.Low == nil || e.High == nil {
+			if r.Cell != cell || r.Finding == nil || r.Finding.Kind != Differs {
 				continue
 			}
 			none := 1.0
-			if e.Scale == bench.Difference {
+			if r.Effect.Scale == bench.Difference {
 				none = 0
 			}
-			more, less = more || *e.Low > none, less || *e.High < none
+			more, less = more || *r.Effect.Estimate > none, less || *r.Effect.Estimate < none
 		}
 	}
 	return more && less

@@ -200,7 +200,8 @@ func TestCSVIsRead(t *testing.T) {
 }
 
 // TestNoNumberIsLost checks that the JSON has every number of the first screen: the findings as
-// they are shown, with what they are made of, and those of the title, of trust and of the steps.
+// they are shown, with what they are made of, and those of the title, the remarks and of trust. The steps are there
+// as they are.
 func TestNoNumberIsLost(t *testing.T) {
 	number := regexp.MustCompile(`[0-9]+([.,][0-9]+)*`)
 	for _, s := range states() {
@@ -216,6 +217,7 @@ func TestNoNumberIsLost(t *testing.T) {
 		if err := json.Unmarshal(b.Bytes(), &content); err != nil {
 			t.Fatal(err)
 		}
+		delete(content.(map[string]any), "next") // no number of it is anywhere else
 		texts, numbers := map[string]bool{}, map[string]bool{}
 		leaves(content, texts, numbers)
 		for _, e := range d.Runs[0].Engines {
@@ -242,13 +244,10 @@ func TestNoNumberIsLost(t *testing.T) {
 		}
 		said := append(slices.Concat(d.Screen.Sides...), d.Screen.Title, d.Screen.Trust)
 		said = append(said, d.Screen.Remarks...)
-		for _, step := range d.Next {
-			said = append(said, step.Command, step.Gives)
-		}
-		for _, said := range said {
-			for _, n := range number.FindAllString(said, -1) {
+		for _, text := range said {
+			for _, n := range number.FindAllString(text, -1) {
 				if !numbers[strings.ReplaceAll(n, ",", "")] {
-					t.Errorf("%s: the JSON lacks the %s of %q", s.name, n, said)
+					t.Errorf("%s: the JSON lacks the %s of %q", s.name, n, text)
 				}
 			}
 		}

@@ -42,7 +42,11 @@ func (s *Spectrum) Table() *Table {
 		}
 		for _, p := range c.Points {
 			i, _ := slices.BinarySearch(shares, p.P)
-			lines[i].Cells[n+1] = p.text() + p.Change.Text()
+			text := p.text()
+			if change := p.Change.Text(); change != "" {
+				text += ", " + change
+			}
+			lines[i].Cells[n+1] = text
 		}
 	}
 	t.Groups[0].Lines = lines
@@ -58,23 +62,14 @@ func (p *SpectrumPoint) text() string {
 	return s.Format(p.Median) + " [" + s.Number(*p.Low) + ", " + s.Number(*p.High) + "]"
 }
 
-// Text is a ratio with its interval, after a comma; empty without one.
+// Text is the change of a percentile, a ratio, with its interval; empty where there is none.
 func (c *Interval) Text() string {
 	if c == nil || c.Estimate == nil {
 		return ""
 	}
-	s := ", " + unit.FormatRatio(*c.Estimate)
-	if c.Low != nil && c.High != nil {
-		all := unit.FormatRatios(*c.Estimate, *c.Low, *c.High)
-		s = ", " + all[0] + " [" + all[1] + ", " + all[2] + "]"
+	if c.Low == nil || c.High == nil {
+		return unit.FormatRatio(*c.Estimate)
 	}
-	return s
-}
-
-// Under is a title with the condition that it is of.
-func Under(title, condition string) string {
-	if condition == "" {
-		return plain.Line(title)
-	}
-	return plain.Line(title + ", " + condition)
+	all := unit.FormatRatios(*c.Estimate, *c.Low, *c.High)
+	return all[0] + " [" + all[1] + ", " + all[2] + "]"
 }

@@ -261,7 +261,10 @@ func (d *Document) trustText() string {
 
 // untold is how many warnings are neither the reason of the trust nor a remark of a comparison.
 func (d *Document) untold() (n int) {
-	reason := slices.Concat(d.Trust.Codes, []string{""})[0]
+	reason := ""
+	if len(d.Trust.Codes) > 0 {
+		reason = d.Trust.Codes[0]
+	}
 	for _, w := range d.Warned {
 		switch {
 		case d.Kind == Comparison && isRemark(w.Code):
@@ -285,17 +288,21 @@ func (t *Trust) undecidedText() string {
 	if len(t.Settle) == 0 {
 		return s
 	}
-	needs := func(i int, more string) string {
+	needs := func(i int) string {
 		text := unit.Format(float64(t.Settle[i]), unit.Count)
 		if len(t.SettleBudgets) > 0 {
-			text += " (" + t.SettleBudgets[i] + more + ")"
+			text += " (" + t.SettleBudgets[i] + " more)"
 		}
 		return text
 	}
-	if t.Settle[0] == t.Settle[1] {
-		return s + "; about " + needs(0, " more") + " would do"
+	switch {
+	case len(t.needs) < t.Undecided: // what the others need is not known
+		return s + "; the first needs about " + needs(0)
+	case t.Settle[0] == t.Settle[1]:
+		return s + "; about " + needs(0) + " would do"
+	default:
+		return s + "; the first needs about " + needs(0) + ", the last " + needs(1)
 	}
-	return s + "; the first needs about " + needs(0, " more") + ", the last " + needs(1, "")
 }
 
 // settle counts the comparisons and the undecided ones, and finds the range of blocks that these need.
@@ -322,10 +329,11 @@ func (t *Trust) settle(primary []Metric) {
 	}
 }
 
-// decidedBy counts the undecided comparisons that so many blocks in total would probably decide.
-func (t *Trust) decidedBy(blocks int) (n int) {
+// decidedWithin counts the undecided comparisons for which this budget, after so many blocks, is advised or less.
+func (t *Trust) decidedWithin(budget string, blocks int, block time.Duration) (n int) {
+	most, _ := unit.ParseDuration(budget) // of BudgetFor
 	for _, needed := range t.needs {
-		if needed <= blocks {
+		if own, _ := unit.ParseDuration(analysis.BudgetFor(needed-blocks, block)); own <= most {
 			n++
 		}
 	}
@@ -361,17 +369,18 @@ func (d *Document) nextSteps(run *Run, primary []Metric, r *analysis.Result, sho
 	case differs, 3*r.Wall > Longest: // more blocks would not help
 		steps = append(steps, Step{"tare doctor", "shows what disturbs this machine; then run again"})
 	default:
-		blocks, gives := 3*run.Blocks, "about halves all ranges"
-		if n := d.Trust.decidedBy(run.Blocks + blocks); n > 0 {
-			gives += fmt.Sprintf(", may decide %d of %d", n, d.Trust.Undecided)
-		}
-		if d.Trust.Pairs < d.Trust.Needed {
+		blocks, gives := 3*run.Blocks, "would halve all ranges"
+		possible := d.Trust.Pairs >= d.Trust.Needed
+		if !possible {
 			// A quarter more, since later blocks can take longer.
 			blocks = (d.Trust.Extended - d.Trust.Pairs) * 5 / 4
 			gives = fmt.Sprintf("should make verdicts possible: extended, it needs at least %s",
 				unit.FormatCount(d.Trust.Extended, "block"))
 		}
 		budget := analysis.BudgetFor(blocks, r.BlockTime)
+		if n := d.Trust.decidedWithin(budget, run.Blocks, r.BlockTime); possible && n > 0 {
+			gives += fmt.Sprintf(", may decide %d of %d", n, d.Trust.Undecided)
+		}
 		steps = append(steps, Step{"tare resume " + id + " --budget " + budget, gives})
 	}
 	if run.Trials.OK == 0 {

@@ -290,3 +290,11 @@ func (a axis) bar(e *Effect) *Bar {
 	low, high := e.ends()
 	return &Bar{One: a.at(0), Low: a.at(low), At: a.at(math.Log(*e.Estimate)), High: a.at(high)}
 }
+
+// Under is a title with the condition that it is of.
+func Under(title, condition string) string {
+	if condition == "" {
+		return plain.Line(title)
+	}
+	return plain.Line(title + ", " + condition)
+}

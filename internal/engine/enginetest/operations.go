@@ -46,8 +46,9 @@ func pauses(t *testing.T, s *suite, e bench.Pauser) {
 	s.remove(t, x)
 }
 
-// pause tries several times: with control groups of version 1, runc gives up where processes do not freeze soon, as on a
-// machine with much else to do (libcontainer/cgroups/fs/freezer.go: "unable to freeze").
+// pause tries several times: with control groups of version 1, runc gives up where processes do not freeze soon, as
+// on a machine with much else to do (libcontainer/cgroups/fs/freezer.go: "unable to freeze"). tare itself does not
+// try again: that the engine fails now and then is something to know.
 func pause(t *testing.T, e bench.Pauser, x *trial) (err error) {
 	for range 3 {
 		if err = e.Pause(t.Context(), x.Container); err == nil || !strings.Contains(err.Error(), "unable to freeze") {

@@ -70,7 +70,7 @@ func (e *Engine) Build(ctx context.Context, b bench.Build, now func() time.Durat
 		if err != nil {
 			return nil, err
 		}
-		env = append(env, "TMPDIR="+space.At())
+		env = append(env, temporary+"="+space.At())
 	}
 	argv = append(argv, "build", "--tag", e.builtName(), "--file", b.File)
 	if !b.Cached {

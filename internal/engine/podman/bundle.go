@@ -9,10 +9,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/engine/stdstream"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
 // `podman build` makes a bundle for each step, a directory among its temporary files, and the runtime keeps a
@@ -20,13 +22,15 @@ import (
 // by a signal that only asks it to end, all of that stays, and nothing in it says whose it was. So builds have
 // their temporary files in a directory of the run.
 
-// buildData is the name of that directory.
-const buildData = "build"
+const (
+	buildData = "build"  // the name of that directory
+	temporary = "TMPDIR" // the variable that says so to podman, and to what it starts
+)
 
 // buildSpace is the Spec of that directory: on the file system where Podman has them by default. It is recorded
 // with the run's other directories, so that clean finds it.
 func (c *client) buildSpace() bench.Spec {
-	places := []string{os.Getenv("TMPDIR"), c.Store.Temporary, "/var/tmp"}
+	places := []string{os.Getenv(temporary), c.Store.Temporary, "/var/tmp"}
 	i := slices.IndexFunc(places, filepath.IsAbs)
 	return bench.Spec{Storage: "bind", Data: places[i], DataName: buildData}
 }
@@ -38,9 +42,10 @@ var bundle = regexp.MustCompile(`^buildah[0-9]{1,20}$`)
 // processes must have ended.
 func (c *client) removeBundles(ctx context.Context, dir string) (some bool, err error) {
 	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
 		return false, nil
 	}
+	err = errors.Join(err, awaitBuilds(ctx, dir))
 	for _, entry := range entries {
 		some = true
 		if bundle.MatchString(entry.Name()) {
@@ -49,6 +54,24 @@ func (c *client) removeBundles(ctx context.Context, dir string) (some bool, err 
 		err = errors.Join(err, datadir.RemoveTree(filepath.Join(dir, entry.Name())))
 	}
 	return some, err
+}
+
+// awaitBuilds waits until no process works for builds in a directory. On a busy machine the runtime outlives podman by
+// seconds, and would keep its state of a bundle that is gone. Some stay, if podman was killed: those end with what they
+// wait for, so it does not wait for ever.
+func awaitBuilds(ctx context.Context, dir string) error {
+	const tries, pause = 100, 100 * time.Millisecond
+	for range tries {
+		all, err := proc.Marked("/", temporary)
+		works := func(p proc.MarkedProcess) bool { return p.Value == dir }
+		if err != nil || !slices.ContainsFunc(all, works) {
+			return err
+		}
+		if err := bench.Sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // forgetBundle has the runtime remove what it keeps under a name, if it knows the name.

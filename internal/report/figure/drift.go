@@ -132,8 +132,8 @@ func driftFinding(d *report.Document, m *report.Metric, c *report.Condition, all
 	if driftWarned(d, m, c) {
 		claim = "; a warning says what drifted."
 	}
-	return report.Under(m.Title, c.Condition) + ", block by block: the running median of " + base.title + " " + base.stayed() +
-		base.apart(m) + claim
+	return report.Under(m.Title, c.Condition) + ", block by block: the running median of " + base.title + " " +
+		base.stayed() + base.apart(m) + claim
 }
 
 // driftWarned reports whether there is a warning of drift.

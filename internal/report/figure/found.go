@@ -44,7 +44,7 @@ func spectrumFinding(d *report.Document, s *report.Spectrum) string {
 	if point == nil {
 		return title + ": nothing is compared."
 	}
-	return fmt.Sprintf("%s: %s; the largest ratio, which claims nothing, is that of %s at %s%s.", title,
+	return fmt.Sprintf("%s: %s; the largest ratio, which claims nothing, is that of %s at %s, %s.", title,
 		confirmedPercentile(d, s), plain.Line(cell), report.PercentileName(point.P), point.Change.Text())
 }
 

@@ -22,9 +22,10 @@ func levels(m *report.Metric) []Figure {
 	if !ok {
 		return nil
 	}
+	title := plain.Line(m.Title) + " by " + plain.Line(key)
 	f := Figure{
-		Name: named(m.Name, "by", key), Kind: Levels, Metric: m.Name, Title: report.Under(m.Title, "") + " by " + plain.Line(key),
-		Finding: levelsFinding(report.Under(m.Title, "")+" by "+plain.Line(key), m.Conditions),
+		Name: named(m.Name, "by", key), Kind: Levels, Metric: m.Name, Title: title,
+		Finding: levelsFinding(title, m.Conditions),
 		Reading: "Points are medians, with their 95 % intervals.",
 	}
 	for _, others := range otherLevels(m, key) {

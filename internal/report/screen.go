@@ -386,11 +386,7 @@ func (d *Document) nextSteps(run *Run, primary []Metric, r *analysis.Result, sho
 	if run.Trials.OK == 0 {
 		return steps
 	}
-	all := "intervals, all metrics"
-	if len(d.Spectra) > 0 {
-		all = "intervals, percentiles, all metrics"
-	}
-	return append(steps, Step{"tare show " + id + " --all", d.withWarnings(all)})
+	return append(steps, Step{"tare show " + id + " --all", d.withWarnings("intervals, all metrics")})
 }
 
 // withWarnings adds to what a command gives that it shows warnings, where there are some.

@@ -74,18 +74,21 @@ func awaitBuilds(ctx context.Context, dir string) error {
 	return nil
 }
 
-// forgetBundle has the runtime remove what it keeps under a name, if it knows the name.
+// forgetBundle has the runtime remove what it keeps under a name. Of a container that crun was about to make when it was
+// ended, it tells no state, but removes what there is, except for the control groups.
 func (c *client) forgetBundle(ctx context.Context, name string) error {
 	const said = 300 // bytes, of its answer
 	runtime := c.Host.OCIRuntime.Path
-	if _, err := stdstream.Run(ctx, said, runtime, "state", name); err != nil {
-		return context.Cause(ctx)
+	if out, err := stdstream.Run(ctx, said, runtime, "delete", "--force", name); err != nil {
+		if _, unknown := stdstream.Run(ctx, said, runtime, "state", name); unknown != nil {
+			return context.Cause(ctx)
+		}
+		return c.failed(runtime+" delete "+name, fmt.Errorf("%w: %q", err, out))
 	}
-	out, err := stdstream.Run(ctx, said, runtime, "delete", "--force", name)
-	if err != nil {
-		err = fmt.Errorf("%w: %q", err, out)
+	if c.groupsErr != nil || c.Host.Security.Rootless {
+		return nil // there are none, or they are below the user's
 	}
-	return c.failed(runtime+" delete "+name, err)
+	return c.failed("remove the control groups of "+name, c.groups.Remove(ctx, "/"+name))
 }
 
 // removeData removes a directory of a dead run that Leftovers listed; if builds have worked there, with what

@@ -225,7 +225,7 @@ func TestNoNumberIsLost(t *testing.T) {
 				numbers[fmt.Sprint(float64(e.Away.RoundTrip)/1e6)] = true
 			}
 		}
-		numbers[fmt.Sprint(len(d.Warned))], numbers[fmt.Sprint(len(d.Warned)-1)] = true, true // their list is there
+		numbers[fmt.Sprint(len(d.Warned)-1)] = true // their list is there, and one of them is the reason
 		for _, table := range d.Screen.Tables {
 			for _, g := range table.Groups {
 				for _, row := range g.Lines {

@@ -329,7 +329,8 @@ func (t *Trust) settle(primary []Metric) {
 	}
 }
 
-// decidedWithin counts the undecided comparisons for which this budget, after so many blocks, is advised or less.
+// decidedWithin counts the undecided comparisons that probably need no more than this budget, as BudgetFor writes it,
+// after so many blocks.
 func (t *Trust) decidedWithin(budget string, blocks int, block time.Duration) (n int) {
 	most, _ := unit.ParseDuration(budget) // of BudgetFor
 	for _, needed := range t.needs {

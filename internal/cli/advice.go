@@ -54,7 +54,7 @@ func adviceFor(p *app.Problem) advice {
 	case app.BadRunID:
 		return advice{true, "'tare list' shows the runs"}
 	case app.UnknownRun:
-		return advice{true, "'tare list' shows the stored runs; of others, 'tare clean' needs the whole ID"}
+		return advice{true, "'tare list' shows the stored runs; for others, 'tare clean' needs whole IDs"}
 	case app.ForeignFiles:
 		return advice{true, "tare leaves it as it is; remove it yourself if you do not need it"}
 	case app.NotAsked:
@@ -136,7 +136,7 @@ func adviceForStore(p *app.Problem) advice {
 		}
 		return advice{true, hint}
 	case app.ManyRuns:
-		return advice{true, "type more of the ID"}
+		return advice{true, "name one of them"}
 	case app.LastUnknown:
 		return advice{false, "name a run by its ID; 'tare list' shows the others"}
 	case app.NoScheme:

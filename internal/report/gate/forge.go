@@ -58,14 +58,14 @@ func leftOut(checks []*Check) string {
 func WriteMarkdown(w io.Writer, j *Judgement) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<!-- tare gate %s -->\n", comment(line(j.Experiment)))
-	fmt.Fprintf(&b, "**tare gate %s**: %s\n\n", markdown(line(j.Experiment)), markdown(j.summary()))
+	fmt.Fprintf(&b, "**tare gate %s**: %s\n\n", escaped(line(j.Experiment)), escaped(j.summary()))
 	b.WriteString("| | comparison | found | margin | power |\n| --- | --- | --- | --- | --- |\n")
-	end := fmt.Sprintf("\nRun %s on %s, %d blocks, seed %d.\n", markdown(line(j.Run)), markdown(line(j.Host)), j.Blocks,
+	end := fmt.Sprintf("\nRun %s on %s, %d blocks, seed %d.\n", escaped(line(j.Run)), escaped(line(j.Host)), j.Blocks,
 		j.Seed)
 	all := j.ranked()
 	for i, c := range all {
-		row := fmt.Sprintf("| %s | %s | %s | %s | %s |\n", c.State.label(), markdown(c.pair()), markdown(line(c.Finding)),
-			markdown(c.margin()), markdown(c.power()))
+		row := fmt.Sprintf("| %s | %s | %s | %s | %s |\n", c.State.label(), escaped(c.pair()), escaped(line(c.Finding)),
+			escaped(c.margin()), escaped(c.power()))
 		left := "\n" + leftOut(all[i:]) + "\n"
 		if b.Len()+len(row)+len(left)+len(end) > maxMarkdown {
 			b.WriteString(left)
@@ -78,26 +78,8 @@ func WriteMarkdown(w io.Writer, j *Judgement) error {
 	return err
 }
 
-// markdown keeps foreign text from being Markdown or HTML.
-func markdown(s string) string {
-	var b strings.Builder
-	for _, r := range plain.Line(s) {
-		switch r {
-		case '&':
-			b.WriteString("&amp;")
-		case '<':
-			b.WriteString("&lt;")
-		case '>':
-			b.WriteString("&gt;")
-		case '\\', '`', '*', '_', '|', '[', ']', '~', '#', '@', '!':
-			b.WriteRune('\\')
-			b.WriteRune(r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return strings.ReplaceAll(b.String(), "://", `:\//`)
-}
+// escaped keeps foreign text from being Markdown.
+func escaped(s string) string { return plain.Markdown(plain.Line(s)) }
 
 // comment keeps text inside a comment of HTML.
 func comment(s string) string {

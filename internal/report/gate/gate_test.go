@@ -470,7 +470,7 @@ func FuzzForges(f *testing.F) {
 		if n := lines(func(b *bytes.Buffer) error { return WriteMarkdown(b, j) }); n != 8 {
 			t.Errorf("%d lines of Markdown, want 8: %q", n, b.String())
 		}
-		if strings.Contains(b.String(), "<script") || strings.Count(b.String(), "-->") != 1 {
+		if strings.Contains(b.String(), "<script") || strings.Count(strings.ReplaceAll(b.String(), "<!-- -->", ""), "-->") != 1 {
 			t.Errorf("HTML in %q", b.String())
 		}
 	})

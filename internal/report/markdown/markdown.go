@@ -19,7 +19,7 @@ func Write(w io.Writer, d *report.Document) error {
 	for _, parts := range d.Head {
 		parts = slices.DeleteFunc(slices.Clone(parts), func(s string) bool { return s == "" })
 		if len(parts) > 0 {
-			p.paragraph(escape(strings.Join(parts, " · ")))
+			p.paragraph(plain.Markdown(strings.Join(parts, " · ")))
 		}
 	}
 	for _, t := range d.Tables {
@@ -27,7 +27,7 @@ func Write(w io.Writer, d *report.Document) error {
 	}
 	p.lines("In words", d.View.Answers)
 	if d.Legend != "" {
-		p.paragraph("_" + escape(d.Legend) + "_")
+		p.paragraph("_" + plain.Markdown(d.Legend) + "_")
 	}
 	for _, t := range d.Details {
 		p.table(&t)
@@ -45,7 +45,7 @@ func Write(w io.Writer, d *report.Document) error {
 	p.lines("Notes on this run", d.View.Written)
 	p.notes(d.Notes)
 	for _, s := range d.Trailer {
-		p.paragraph(escape(plain.Line(s)))
+		p.paragraph(plain.Markdown(plain.Line(s)))
 	}
 	return p.Flush()
 }
@@ -55,11 +55,11 @@ func (p *printer) screen(d *report.Document) {
 	if d.Screen.Title == "" {
 		return
 	}
-	p.paragraph("**" + escape(d.Screen.Title) + "**")
+	p.paragraph("**" + plain.Markdown(d.Screen.Title) + "**")
 	for i := range d.Screen.Tables {
 		p.rows(&d.Screen.Tables[i])
 	}
-	p.paragraph(escape(d.Screen.Trust))
+	p.paragraph(plain.Markdown(d.Screen.Trust))
 }
 
 // A printer writes blocks; its bufio.Writer keeps the first error.
@@ -76,9 +76,9 @@ func (p *printer) paragraph(s string) {
 
 // table writes a table. A title of rows becomes a row of its own.
 func (p *printer) table(t *report.Table) {
-	p.paragraph("### " + escape(t.Title) + marks(t.Marks))
+	p.paragraph("### " + plain.Markdown(t.Title) + marks(t.Marks))
 	if t.Subtitle != "" {
-		p.paragraph(escape(t.Subtitle))
+		p.paragraph(plain.Markdown(t.Subtitle))
 	}
 	p.rows(t)
 }
@@ -87,7 +87,7 @@ func (p *printer) table(t *report.Table) {
 func (p *printer) rows(t *report.Table) {
 	var names, rules []string
 	for _, c := range t.Columns {
-		names = append(names, escape(c.Name)+marks(c.Marks))
+		names = append(names, plain.Markdown(c.Name)+marks(c.Marks))
 		rule := "---"
 		if c.Right {
 			rule = "---:"
@@ -99,13 +99,13 @@ func (p *printer) rows(t *report.Table) {
 	for _, g := range t.Groups {
 		if g.Title != "" {
 			title := make([]string, len(t.Columns))
-			title[0] = "**" + escape(g.Title) + "**"
+			title[0] = "**" + plain.Markdown(g.Title) + "**"
 			p.row(title)
 		}
 		for _, r := range g.Lines {
 			cells := make([]string, len(r.Cells))
 			for i, c := range r.Cells {
-				cells[i] = escape(c)
+				cells[i] = plain.Markdown(c)
 			}
 			cells[len(cells)-1] += marks(r.Marks)
 			p.row(cells)
@@ -122,7 +122,7 @@ func (p *printer) lines(title string, all []report.Line) {
 	}
 	p.paragraph("### " + title)
 	for _, l := range all {
-		p.line("- **" + escape(l.Name) + "**: " + escape(strings.Join(l.Text, ", ")))
+		p.line("- **" + plain.Markdown(l.Name) + "**: " + plain.Markdown(strings.Join(l.Text, ", ")))
 	}
 	p.line("")
 }
@@ -137,9 +137,9 @@ func (p *printer) notes(all []report.Note) {
 		if n.Mark > 0 {
 			s += marks([]int{n.Mark}) + " "
 		}
-		s += escape(n.Text)
+		s += plain.Markdown(n.Text)
 		if n.Hint != "" {
-			s += " → " + escape(n.Hint)
+			s += " → " + plain.Markdown(n.Hint)
 		}
 		p.line(s)
 	}
@@ -156,13 +156,4 @@ func marks(all []int) string {
 		out = append(out, fmt.Sprint(n))
 	}
 	return "<sup>" + strings.Join(out, " ") + "</sup>"
-}
-
-// escape keeps text from being Markdown or HTML. A bracket alone is harmless,
-// and intervals are easier to read without a backslash.
-func escape(s string) string {
-	return strings.NewReplacer(
-		`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "~~", `\~\~`, "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;",
-		"](", `]\(`, "][", `]\[`, "]:", `]\:`, "://", `:\//`, "www.", `www\.`,
-	).Replace(s)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 )
 
-// A rule finds a metric by the words of a path. The script has never written down the names of its values,
-// and changed them, so a rule asks for what the name says and not for the name.
+// A rule finds a metric by the words of a path. Hardly any of the script's names is known, and they have
+// changed, so a rule asks for what the name says and not for the name.
 type rule struct {
 	metric string
 	all    [][]string // the path has a word of each of these
@@ -33,12 +33,15 @@ func rules() []rule {
 	idle := either("idle", "baseline", "rest")
 	mem := either("memory", "mem", "ram")
 	cpu := either("cpu", "sysbench")
-	score := either("sysbench", "events", "eps", "score", "thread", "threads", "single", "multi")
+	// What only a rate is called: events can also be how many there were.
+	per, second := either("eps", "score", "per"), either("eps", "score", "second", "sec", "s")
+	noRate := either("latency", "time")
 	disk := either("disk", "fio", "storage")
 	many := either("density", "scaling", "nginx", "containers", "services")
 	// The mean of several is read, and not what else is told of them.
 	mean := []string{"min", "max", "stddev", "p", "total", "count", "runs", "iterations"}
 	return []rule{
+		{"memory.ops", [][]string{mem, either("ops", "operations"), per, second}, noRate, plain},
 		{"memory.rate", [][]string{mem, either("throughput", "bandwidth", "speed", "rate", "mibs", "mbs")}, nil, byteRate},
 		{"compose.up", [][]string{either("compose"), either("up")}, mean, seconds},
 		{"compose.down", [][]string{either("compose"), either("down")}, mean, seconds},
@@ -62,8 +65,8 @@ func rules() []rule {
 			},
 			mean, seconds,
 		},
-		{"cpu.single", [][]string{cpu, either("single", "1", "one"), score}, either("total", "cores", "latency"), plain},
-		{"cpu.all", [][]string{cpu, either("multi", "2", "two", "all"), score}, either("total", "cores", "latency"), plain},
+		{"cpu.single", [][]string{cpu, either("single", "1", "one"), per, second}, noRate, plain},
+		{"cpu.all", [][]string{cpu, either("multi", "2", "two", "all"), per, second}, noRate, plain},
 		{
 			"disk.randwrite.iops",
 			[][]string{either("iops"), either("disk", "fio", "io", "write", "randwrite", "storage")},
@@ -150,30 +153,51 @@ func (k kind) unit(after string, words []string) (float64, bool) {
 	return 0, false
 }
 
-// metrics are what can be found. Their names are those of tare's workload host where they mean the same.
+// metrics are what can be found. What tare's workload host measures too has its name, unit and scale, so that
+// both can be compared; otherwise says how it differs.
 func metrics() []bench.Metric {
 	m := func(name, title, unit string, better bench.Direction, doc string) bench.Metric {
 		return bench.Metric{
 			Name: name, Title: title, Unit: unit, Better: better, Role: bench.Primary, Scale: bench.Ratio, Doc: doc,
 		}
 	}
+	difference := func(m bench.Metric) bench.Metric { // of what can be 0 where tare measures it
+		m.Scale = bench.Difference
+		return m
+	}
 	const lower, higher = bench.Lower, bench.Higher
 	return []bench.Metric{
 		m("idle.memory", "memory in use at rest", "B", lower, "Memory in use by the account of free."),
-		m("idle.memory.engine", "memory of the engine at rest", "B", lower, "Resident memory of the engine's daemons."),
+		difference(m("idle.memory.engine", "memory of the engine at rest", "B", lower,
+			"Resident memory of the engine's daemons.")),
 		m("idle.disk", "disk in use at rest", "B", lower, "Used space of the file system of /."),
 		m("start.total", "full lifecycle", "s", lower,
 			"One call of docker run --rm, from its beginning to its end: the mean of many."),
 		m("cpu.single", "compute, one thread", "1/s", higher, "Events per second of sysbench cpu on one thread."),
 		m("cpu.all", "compute, several threads", "1/s", higher, "Events per second of sysbench cpu on two threads or more."),
 		m("memory.rate", "memory", "B/s", higher, "Bytes per second of sysbench memory."),
+		m("memory.ops", "memory, operations", "1/s", higher, "Operations per second of sysbench memory, one for each block."),
 		m("disk.randwrite.iops", "random writes", "1/s", higher, "Writes of 4 KiB per second, by fio."),
 		m("disk.randwrite.rate", "random writes, rate", "B/s", higher, "Bytes of random writes per second, by fio."),
 		m("throughput.rate", "throughput", "B/s", higher, "Bytes per second between two containers, by iperf3."),
-		m("density.fill", "start of all", "s", lower, "Time to start all services."),
+		difference(m("density.fill", "start of all", "s", lower, "Time to start all services.")),
 		m("density.memory", "memory per container", "B", lower, "Memory of one service."),
 		m("build.total", "build without cache", "s", lower, "One build of an image without a cache."),
 		m("compose.up", "compose up", "s", lower, "One compose up of three services."),
 		m("compose.down", "compose down", "s", lower, "One compose down of three services."),
+	}
+}
+
+// otherwise lists the metrics that tare has too and the script measures in another way, with that way.
+func otherwise() [][2]string {
+	return [][2]string{
+		{"idle.memory", "with the script itself"},
+		{"idle.memory.engine", "resident, so that shared pages count in full"},
+		{"start.total", "a whole call of the command docker run"},
+		{"density.fill", "services of nginx"},
+		{"density.memory", "services of nginx, where tare's only wait"},
+		{"build.total", "a build file of its own"},
+		{"compose.up", "services of its own"},
+		{"compose.down", "services of its own"},
 	}
 }

@@ -183,10 +183,27 @@ func moment(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
+// differing names the metrics that were read and are something else in tare.
+func (p *parser) differing() (all []string) {
+	for _, o := range otherwise() {
+		if slices.ContainsFunc(p.set.Trials, func(t foreign.Trial) bool { _, ok := t.Values[o[0]]; return ok }) {
+			all = append(all, fmt.Sprintf("%s (%s)", o[0], o[1]))
+		}
+	}
+	return all
+}
+
 // shown is how many names of values a note lists.
 const shown = 8
 
 func (p *parser) notes() (all []foreign.Note) {
+	if differing := p.differing(); differing != nil {
+		all = append(all, foreign.Note{
+			Code: foreign.CodeImported,
+			Text: "called as in tare, and not quite the same: " + strings.Join(differing, ", "),
+			Hint: "'tare run host-tools' comes nearest to what the script does: compare with that",
+		})
+	}
 	names := func(of []string) string {
 		text := strings.Join(of[:min(len(of), shown)], ", ")
 		if more := len(of) - shown; more > 0 {

@@ -24,12 +24,8 @@ const (
 
 // findUnit decides what the unit of the comparison is.
 func (c *contrastBuilder) findUnit() Unit {
-	for _, members := range c.members {
-		for _, t := range members {
-			if hostName(&t.run.Header.Host) != hostName(&members[0].run.Header.Host) {
-				return UnitHost
-			}
-		}
+	if len(c.singleHosts()) < len(c.Groups) {
+		return UnitHost
 	}
 	if len(c.tables) == len(c.Groups) && areJoint(c.tables) {
 		return UnitBlock
@@ -193,13 +189,28 @@ func (c *contrastBuilder) carries() string {
 		return "the hosts measured each block at the same time, so what comes and goes for all of them cancels out; " +
 			machines
 	case c.Unit == UnitHost:
-		return "each value is one host, so this tells groups of machines apart; what else differs between the groups is " +
-			"confounded with the difference"
+		tells := "so this tells groups of machines apart"
+		if alone := c.singleHosts(); alone != nil {
+			tells = "and one machine is all there is of " + strings.Join(alone, " and of ") + ": this tells how it differs " +
+				"from the others, and nothing about its kind, such as its operating system"
+		}
+		return "each value is one host, " + tells + "; what else differs between the groups is confounded with the difference"
 	case c.differInHost():
 		return apart + "; " + machines
 	default:
 		return apart
 	}
+}
+
+// singleHosts names the groups whose runs are all of one host.
+func (c *contrastBuilder) singleHosts() (names []string) {
+	for i, members := range c.members {
+		first := hostName(&members[0].run.Header.Host)
+		if !slices.ContainsFunc(members, func(t *table) bool { return hostName(&t.run.Header.Host) != first }) {
+			names = append(names, c.Groups[i].Name)
+		}
+	}
+	return names
 }
 
 // differInHost reports whether every group is another host.

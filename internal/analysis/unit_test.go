@@ -149,22 +149,48 @@ func TestHostIsTheUnit(t *testing.T) {
 	if !slices.Contains(contrastCodes(few), analysis.CodeFewRuns) {
 		t.Errorf("nothing says that the hosts are too few: %v", contrastCodes(few))
 	}
+	for c, want := range map[*analysis.Contrast]string{
+		c: "so this tells groups of machines apart; ",
+		few: "and one machine is all there is of system a: this tells how it differs from the others, and nothing about " +
+			"its kind, such as its operating system; ",
+	} {
+		if got := notApart(t, c); !strings.HasPrefix(got, "each value is one host, "+want) {
+			t.Errorf("%q does not say %q", got, want)
+		}
+	}
 }
 
-// One machine of each kind never tells anything about the kinds.
+// One machine of each kind never tells anything about the kinds, whether they measured at the same times or not.
 func TestNoClaimAboutSystems(t *testing.T) {
 	runs := together(500, map[string]float64{"debian": 0, "ubuntu": math.Log(1.2)})
-	runs[0].Header.Host.OS, runs[1].Header.Host.OS = "Debian 13", "Ubuntu 24.04"
-	c := contrast(t, runs...)
+	apart := []*bench.Run{
+		runOnHost(510, "debian", 0), runOnHost(511, "ubuntu", 0.2), runOnHost(512, "debian", 0), runOnHost(513, "ubuntu", 0.2),
+	}
+	for i, run := range slices.Concat(runs, apart) {
+		run.Header.Host.OS = []string{"Debian 13", "Ubuntu 24.04"}[i%2]
+	}
+	for unit, runs := range map[analysis.Unit][]*bench.Run{analysis.UnitBlock: runs, analysis.UnitRun: apart} {
+		c, err := analysis.Compare(runs, analysis.CompareOptions{Group: func(h *bench.Header) string { return h.Host.OS }})
+		if err != nil || c.Unit != unit {
+			t.Fatalf("%v, unit %s, want %s", err, c.Unit, unit)
+		}
+		text := notApart(t, c)
+		for _, want := range []string{
+			"how these machines differed", "such as an operating system", "system (Debian 13, Ubuntu 24.04)",
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("unit %s: %q lacks %q", unit, text, want)
+			}
+		}
+	}
+}
+
+// notApart is what a comparison says that it can carry.
+func notApart(t *testing.T, c *analysis.Contrast) string {
+	t.Helper()
 	i := slices.IndexFunc(c.Warnings, func(w bench.Warning) bool { return w.Code == analysis.CodeNotApart })
 	if i < 0 {
 		t.Fatalf("no warning: %v", contrastCodes(c))
 	}
-	for _, want := range []string{
-		"how these machines differed", "such as an operating system", "system (Debian 13, Ubuntu 24.04)",
-	} {
-		if !strings.Contains(c.Warnings[i].Text, want) {
-			t.Errorf("%q lacks %q", c.Warnings[i].Text, want)
-		}
-	}
+	return c.Warnings[i].Text
 }

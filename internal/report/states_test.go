@@ -80,7 +80,8 @@ func states() []state {
 		{name: "parts", runs: parts},
 		{name: "few-runs", runs: func() []*bench.Run { return hosts()[:9] }},
 		{name: "together", runs: together},
-		{name: "kinds", runs: kinds, group: func(h *bench.Header) string { return h.Host.OS }},
+		{name: "kinds", runs: kinds, group: byOS},
+		{name: "kinds-alone", runs: kindsAlone, group: byOS},
 	}
 }
 
@@ -886,6 +887,24 @@ func kinds() (runs []*bench.Run) {
 	again.Header.Host.OS = runs[0].Header.Host.OS
 	return append(runs, again)
 }
+
+// kindsAlone are runs of one host of each kind.
+func kindsAlone() (runs []*bench.Run) {
+	for _, run := range hosts() {
+		switch run.Header.Host.Hostname {
+		case "alpha":
+			run.Header.Host.OS = "Debian GNU/Linux 13 (trixie)"
+		case "beta":
+			run.Header.Host.OS = "Ubuntu 24.04 LTS"
+		default:
+			continue
+		}
+		runs = append(runs, run)
+	}
+	return runs
+}
+
+func byOS(h *bench.Header) string { return h.Host.OS }
 
 // writtenOn is under way, and people have written on it, in a hostile way too.
 func writtenOn() *bench.Run {

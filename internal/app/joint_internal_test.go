@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -132,6 +133,21 @@ func TestClocksDiffer(t *testing.T) {
 	}
 	if a, b := len(runs[0].Samples), len(runs[1].Samples); a != 3 || b != a {
 		t.Errorf("%d and %d trials, want 3 each", a, b)
+	}
+}
+
+// A clock that is seconds away from the one here is told, with its direction; that of every other host is not.
+func TestClocksApart(t *testing.T) {
+	together := newTogether("joint", []string{"here", "near", "ahead", "behind"})
+	for i, ahead := range []time.Duration{0, -2 * time.Second, time.Hour, -90 * time.Second} {
+		together.hosts[i].shift = -ahead
+	}
+	want := []string{
+		"the clock of ahead is 1h ahead of the one here, which gives all times",
+		"the clock of behind is 1m 30s behind the one here, which gives all times",
+	}
+	if got := together.ClocksApart(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

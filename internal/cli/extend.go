@@ -59,9 +59,12 @@ func (a *invocation) extend(
 	if err != nil {
 		return err
 	}
+	if err := a.beginLog(format.dir); err != nil {
+		return err
+	}
 	id, err := t.Extend(ctx, s, stored, more, app.Options{Interrupt: a.interrupted})
 	if id == "" {
-		return err
+		return a.dropLog(err)
 	}
 	return a.conclude(ctx, s, id, format, false, err)
 }

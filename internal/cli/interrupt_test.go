@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,7 +46,8 @@ func TestInterrupted(t *testing.T) {
 // the trials of an undisturbed one.
 func interrupted(t *testing.T, signal syscall.Signal, engines []string, whole *bench.Run) {
 	p := newTestEnv(t)
-	r := p.begin(t, small(engines)...)
+	files := filepath.Join(p.dir, "files")
+	r := p.begin(t, small(engines, "--output-dir", files)...)
 	p.await(t, r, 4)
 	r.signal(t, signal)
 	result := r.end(t)
@@ -62,8 +64,17 @@ func interrupted(t *testing.T, signal syscall.Signal, engines []string, whole *b
 	}
 	p.nothingLeft(t)
 
-	if result := p.must(t, "resume", "--json"); !json.Valid([]byte(result.stdout)) {
+	if result := p.tare(t, "resume", "--output-dir", files); result.code != 2 || !strings.Contains(result.stderr, "exists") {
+		t.Errorf("resume into the files of the first part: exit code %d\n%s", result.code, result.stderr)
+	}
+	again := filepath.Join(p.dir, "again")
+	result = p.must(t, "resume", "--json", "--output-dir", again)
+	if !json.Valid([]byte(result.stdout)) {
 		t.Errorf("resume --json: not JSON:\n%s", result.stdout)
+	}
+	wantOutput(t, again)
+	if text, err := os.ReadFile(filepath.Join(again, "results.json")); err != nil || string(text) != result.stdout {
+		t.Errorf("results.json is not what --json prints: %v", err)
 	}
 	wantTrials(t, p.last(t), whole)
 	p.nothingLeft(t)

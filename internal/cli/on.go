@@ -103,9 +103,12 @@ func (a *invocation) resumeOn(ctx context.Context, s bench.Store, stored *bench.
 	if err != nil {
 		return err
 	}
+	if err := a.beginLog(format.dir); err != nil {
+		return err
+	}
 	ids, err := t.ResumeTogether(ctx, s, stored, app.Options{Interrupt: a.interrupted})
 	if ids == nil {
-		return err
+		return a.dropLog(err)
 	}
 	return a.concludeOn(ctx, s, ids, format, err)
 }

@@ -152,11 +152,19 @@ func TestOnWholeHosts(t *testing.T) {
 			}
 		}
 	}
-	if found, err := os.ReadDir(files); err != nil || len(found) == 0 {
-		t.Errorf("--output-dir has %d files, %v", len(found), err)
-	}
+	wantOutput(t, files)
 	h.nothingLeft(t)
 	p.nothingLeft(t)
+}
+
+// wantOutput wants every file of --output-dir in a directory, and something in each.
+func wantOutput(t *testing.T, dir string) {
+	t.Helper()
+	for _, name := range []string{"results.json", "summary.md", "log.txt"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
+			t.Errorf("--output-dir: %s: %v, %v", name, info, err)
+		}
+	}
 }
 
 // Hosts are measured together, and compared block by block; nothing stays on them.
@@ -164,8 +172,10 @@ func TestOn(t *testing.T) {
 	t.Parallel() // nothing is measured
 	h := newHosts(t, "a", "b")
 	p := h.client(t)
-	result := p.must(t, on("a,b", "--name", "first")...)
+	files := filepath.Join(p.dir, "files")
+	result := p.must(t, on("a,b", "--name", "first", "--output-dir", files)...)
 	wantTogether(t, p.byHost(t), "a", "b")
+	wantOutput(t, files)
 	for _, want := range []string{"at the same times", "how these machines differed"} {
 		if !strings.Contains(strings.Join(strings.Fields(result.stdout), " "), want) {
 			t.Errorf("the report lacks %q:\n%s", want, result.stdout)
@@ -338,8 +348,10 @@ func TestOnInterrupted(t *testing.T) {
 	}
 	h.nothingLeft(t)
 	p.nothingLeft(t)
-	p.must(t, "resume")
+	files := filepath.Join(p.dir, "files")
+	p.must(t, "resume", "--output-dir", files)
 	wantTogether(t, p.byHost(t), "a", "b")
+	wantOutput(t, files)
 	h.nothingLeft(t)
 }
 

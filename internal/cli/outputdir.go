@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/tare-bench/tare/internal/app"
 	"github.com/tare-bench/tare/internal/report"
 )
@@ -24,6 +26,12 @@ const logName = "log.txt"
 // reportFiles are the reports in that directory, each with the name of its format.
 func reportFiles() [][2]string {
 	return [][2]string{{"results.json", "json"}, {"summary.md", "markdown"}}
+}
+
+// addDirFlag adds the flag to a command that measures.
+func (o *formatOptions) addDirFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.dir, "output-dir", "", "also write results.json, summary.md and log.txt into this "+
+		"`directory`, which is made")
 }
 
 // checkOutputDir says before anything is measured that a file is in the way. It makes nothing.
@@ -77,6 +85,17 @@ func (a *invocation) beginLog(dir string) error {
 	}
 	a.log = &runLog{file: f, now: a.now}
 	return nil
+}
+
+// dropLog removes the log of what could not begin, so that the directory can be named again. It returns err, and what
+// else went wrong.
+func (a *invocation) dropLog(err error) error {
+	if a.log == nil {
+		return err
+	}
+	log := a.log
+	a.log = nil
+	return errors.Join(err, log.close(), os.Remove(log.file.Name()))
 }
 
 // writeReports writes what a run says into the directory.

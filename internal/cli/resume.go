@@ -45,6 +45,7 @@ length.`,
 	}
 	more.addFlags(cmd.Flags())
 	format.addFlags(cmd)
+	format.addDirFlag(cmd)
 	cmd.ValidArgsFunction = a.completeRuns
 	return cmd
 }
@@ -61,9 +62,12 @@ func (a *invocation) resume(ctx context.Context, s bench.Store, args []string, f
 	if err != nil {
 		return err
 	}
+	if err := a.beginLog(format.dir); err != nil {
+		return err
+	}
 	id, err := t.Resume(ctx, s, stored, app.Options{Interrupt: a.interrupted})
 	if id == "" {
-		return err
+		return a.dropLog(err)
 	}
 	return a.conclude(ctx, s, id, format, false, err)
 }

@@ -65,8 +65,7 @@ The exit code is 3 if some trials failed; 'tare --help' lists all exit codes.`,
 	cmd.Flags().StringVar(&runName, "name", "", "a `name` for the run, which every command takes in place of its ID")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "also write records to `file` during the run; - prints them "+
 		"instead of the report")
-	cmd.Flags().StringVar(&format.dir, "output-dir", "", "also write results.json, summary.md and log.txt into this "+
-		"`directory`, which is made")
+	format.addDirFlag(cmd)
 	cmd.Flags().StringSliceVar(&on, "on", nil, "measure on these `hosts`, reached by ssh, at the same times; "+
 		"then compare them: [USER@]HOST,...")
 	cmd.ValidArgsFunction = completeExperiments
@@ -126,7 +125,7 @@ func (a *invocation) run(ctx context.Context, name string, o planOptions, format
 		records := recordOutput{a: a, name: keep.output}
 		id, err := t.Measure(ctx, s, p, app.Options{Name: keep.name, Create: records.create, Interrupt: a.interrupted})
 		if id == "" {
-			return err
+			return a.dropLog(err)
 		}
 		err = errors.Join(err, records.close())
 		return a.conclude(ctx, s, id, format, keep.output == "-", err)

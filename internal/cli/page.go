@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -40,7 +39,7 @@ Without --output the page is called tare-RUN.html, in the current directory.
 The name is printed. --figure NAME writes one figure alone, as SVG.`,
 		Example: `  tare report last --open
   tare report before-upgrade -o upgrade.html
-  tare report last --figure lifecycle.total -o total.svg`,
+  tare report last --figure total -o total.svg`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := grouping(o.by); err != nil {
@@ -93,7 +92,7 @@ func (a *invocation) writePage(ctx context.Context, s bench.Store, names []strin
 	}
 	fmt.Fprintln(a.stdout, name)
 	if o.open {
-		return openBrowser(name)
+		return a.openBrowser(name)
 	}
 	return nil
 }
@@ -125,12 +124,12 @@ func pageName(d *report.Document, ending string) string {
 }
 
 // openBrowser shows a file in the user's browser, and does not wait for it.
-func openBrowser(name string) error {
+func (a *invocation) openBrowser(name string) error {
 	path, err := filepath.Abs(name)
 	if err != nil {
 		return err
 	}
-	for _, program := range []string{os.Getenv("BROWSER"), "xdg-open", "sensible-browser"} {
+	for _, program := range []string{a.env("BROWSER"), "xdg-open", "sensible-browser"} {
 		found, err := exec.LookPath(program)
 		if program == "" || err != nil {
 			continue

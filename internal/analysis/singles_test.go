@@ -192,7 +192,11 @@ func TestLongCurves(t *testing.T) {
 		}
 		s.Series = []bench.Series{{Metric: "each", Values: x}}
 	}
-	cells := analyzeSingles(t, run).Curves[0].Cells
+	curve := analyzeSingles(t, run).Curves[0]
+	if curve.Length != 1100 {
+		t.Errorf("length %d, want that of the longer one, 1100", curve.Length)
+	}
+	cells := curve.Cells
 	for _, c := range cells {
 		if len(c.At) > analysis.MaxCurve || c.At[0] != 1 || c.At[len(c.At)-1] < 490 {
 			t.Errorf("cell %d has %d positions from %d to %d", c.Cell, len(c.At), c.At[0], c.At[len(c.At)-1])

@@ -139,6 +139,7 @@ func (t *table) spectrumCell(columns [][][]float64, cell, baseline int) Spectrum
 type Curve struct {
 	Metric    string // of the series; need not be one of Header.Metrics
 	Condition string
+	Length    int         // positions up to where at least half of the trials went, of the cell that went furthest
 	Cells     []CurveCell // as in Spectrum
 }
 
@@ -187,6 +188,7 @@ func (t *table) curves() (all []Curve) {
 			for _, cell := range g.cells {
 				longest = max(longest, reach(series[name][cell]))
 			}
+			c.Length = longest
 			every := (longest + MaxCurve - 1) / MaxCurve
 			for _, cell := range g.cells {
 				if one := curveOf(cell, series[name][cell], every, noZero); len(one.At) > 1 {

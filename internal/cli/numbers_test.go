@@ -236,7 +236,7 @@ func (d *exported) metric(m bench.Metric) report.Metric {
 	}
 	cells := d.Header.Plan.Cells
 	baseline := d.baseline()
-	c := report.Condition{Baseline: cells[baseline].Name, Levels: []bench.Label{}}
+	c := report.Condition{Baseline: cells[baseline].Name, Levels: []report.ConditionLevel{}}
 	for i, cell := range cells {
 		if cell.Control {
 			c.Noise, c.Control = d.paired(m.Name, i, baseline, m.Scale), d.singles(m, i)

@@ -145,7 +145,7 @@ func newCondition(cells []bench.Cell, c analysis.ConditionResult) Condition {
 	out := Condition{
 		Condition: c.Condition, Baseline: cells[c.Baseline].Name,
 		Noise: newEffect(c.Noise, 0, false), Unreliable: c.Unreliable,
-		Levels: append([]bench.Label{}, c.Levels...), Control: c.ControlValues,
+		Levels: newConditionLevels(c.Levels), Control: c.ControlValues,
 	}
 	if c.Spread > 0 {
 		out.Spread = &c.Spread
@@ -251,7 +251,7 @@ func contrastMetric(c *analysis.Contrast, m analysis.ContrastMetric) Metric {
 	for _, r := range m.Rows {
 		if n := len(out.Conditions); n == 0 || out.Conditions[n-1].Condition != r.Condition {
 			out.Conditions = append(out.Conditions, Condition{
-				Condition: r.Condition, Baseline: c.Groups[0].Name, Levels: []bench.Label{},
+				Condition: r.Condition, Baseline: c.Groups[0].Name, Levels: []ConditionLevel{},
 			})
 		}
 		at := &out.Conditions[len(out.Conditions)-1]

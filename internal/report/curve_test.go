@@ -31,9 +31,9 @@ func TestCurveOfSeconds(t *testing.T) {
 		got = append(got, c)
 	}
 	want := []report.Curve{
-		{Metric: "per_second.total", Title: "whole life", Unit: "s", PerSecond: true},
-		{Metric: "total", Title: "whole life", Unit: "s"},
-		{Metric: "part.per_second.unheard", Title: "part.unheard", PerSecond: true},
+		{Metric: "per_second.total", Title: "whole life", Unit: "s", PerSecond: true, Length: 2},
+		{Metric: "total", Title: "whole life", Unit: "s", Length: 2},
+		{Metric: "part.per_second.unheard", Title: "part.unheard", PerSecond: true, Length: 2},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

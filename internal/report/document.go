@@ -142,9 +142,17 @@ type Condition struct {
 	Spread *float64 `json:"spread"`
 	Rows   []Row    `json:"rows"`
 	// Levels are those of the plan's conditions, such as clients = 8.
-	Levels []bench.Label `json:"levels"`
+	Levels []ConditionLevel `json:"levels"`
 	// Control is the control's values, as Row.Values; null where there is none.
 	Control Numbers `json:"control"`
+}
+
+// A ConditionLevel is what one condition of the plan is, such as size = 64KiB.
+type ConditionLevel struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+	// Number is the level as a number, in bytes or seconds where it has such a unit: 65536; nil if it is none.
+	Number *float64 `json:"number,omitempty"`
 }
 
 // A Row is the values of one cell, in a comparison of one cell in one group.

@@ -7,6 +7,7 @@ import (
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // A Level says where the noise of a metric comes from, for a cell that took turns with its baseline. Start, Round,
@@ -31,6 +32,28 @@ func newLevel(cells []bench.Cell, l analysis.Level) Level {
 		Baseline: cells[l.Baseline].Name, Blocks: l.Blocks, Rounds: l.Rounds,
 		Start: l.Start, Round: l.Round, Slice: l.Slice, Pair: l.Pair, StartShare: l.StartShare,
 	}
+}
+
+func newConditionLevels(all []bench.Label) []ConditionLevel {
+	out := make([]ConditionLevel, len(all))
+	for i, l := range all {
+		out[i] = ConditionLevel{l.Key, l.Value, levelNumber(l.Value)}
+	}
+	return out
+}
+
+// levelNumber reads a level as a number, a size or a time; nil if it is none.
+func levelNumber(s string) *float64 {
+	if v, err := strconv.ParseFloat(s, 64); err == nil {
+		return number(v)
+	}
+	if v, err := unit.ParseBytes(s); err == nil {
+		return number(float64(v))
+	}
+	if v, err := unit.ParseDuration(s); err == nil {
+		return number(v.Seconds())
+	}
+	return nil
 }
 
 // sayLevels says where the noise of cells that took turns comes from.

@@ -93,6 +93,7 @@ type Curve struct {
 	Unit      string      `json:"unit"`       // empty where it is not known
 	PerSecond bool        `json:"per_second"` // positions are seconds
 	Condition string      `json:"condition"`  // empty where there is none
+	Length    int         `json:"length"`     // positions of the longest series; of more than 400, cells have some
 	Cells     []CurveCell `json:"cells"`
 }
 
@@ -139,7 +140,9 @@ func newCurves(r *analysis.Result) []Curve {
 	for _, c := range r.Curves {
 		name, perSecond := bench.SeriesOf(c.Metric)
 		m := metricNamed(r.Header, name)
-		out := Curve{Metric: c.Metric, Title: m.Title, Unit: m.Unit, PerSecond: perSecond, Condition: c.Condition}
+		out := Curve{
+			Metric: c.Metric, Title: m.Title, Unit: m.Unit, PerSecond: perSecond, Condition: c.Condition, Length: c.Length,
+		}
 		for _, one := range c.Cells {
 			cell := CurveCell{
 				Cell: r.Header.Plan.Cells[one.Cell].Name, Trials: one.Trials, At: one.At,

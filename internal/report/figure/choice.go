@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/text/unit"
@@ -74,6 +75,15 @@ func fewCells(s report.Spectrum) *report.Spectrum {
 
 // tooMany reports whether a cell has more values than are drawn.
 func tooMany(r *report.Row) bool { return len(r.Values) > maxPoints }
+
+// skipped says how many positions of a long series a curve has, and where all are; empty where it has all.
+func skipped(c *report.Curve) string {
+	if c.Length <= analysis.MaxCurve {
+		return ""
+	}
+	return fmt.Sprintf("Drawn are %d of %s positions, evenly; tare export has all.",
+		len(positions(c)), unit.Format(float64(c.Length), unit.Count))
+}
 
 // Which cells are drawn, where there are too many.
 const (

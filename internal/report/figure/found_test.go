@@ -93,10 +93,10 @@ func TestPercentilesHaveIntervals(t *testing.T) {
 func conditionsWith(levels, cells int, confirmed bool) *report.Metric {
 	m := &report.Metric{Name: "time", Title: "time", Unit: "s"}
 	for l := range levels {
-		level := fmt.Sprint(1 << l)
+		level, number := fmt.Sprint(1<<l), float64(int(1)<<l)
 		c := report.Condition{
-			Condition: "clients=" + level, Baseline: "c0", Levels: []bench.Label{{Key: "clients", Value: level}},
-			Rows: []report.Row{row("c0", 1, false)},
+			Condition: "clients=" + level, Baseline: "c0", Rows: []report.Row{row("c0", 1, false)},
+			Levels: []report.ConditionLevel{{Key: "clients", Value: level, Number: &number}},
 		}
 		for i := 1; i < cells; i++ {
 			c.Rows = append(c.Rows, row(fmt.Sprintf("c%d", i), 1+float64(i*l+i)/10, confirmed && l > 0))
@@ -112,6 +112,10 @@ func TestLevelsFound(t *testing.T) {
 		"of its differences, 2 of 3 are confirmed."
 	if f := levels(conditionsWith(3, 3, true))[0]; f.Finding != want || f.Panels[0].Finding != want {
 		t.Errorf("%q and %q, want %q", f.Finding, f.Panels[0].Finding, want)
+	}
+	word := conditionsWith(4, 3, true)
+	if word.Conditions[3].Levels[0].Number = nil; levels(word) != nil {
+		t.Error("levels of which one is no number have an order")
 	}
 	if got := levels(conditionsWith(3, 3, false))[0].Finding; !strings.Contains(got, "no difference is confirmed") {
 		t.Errorf("%q", got)

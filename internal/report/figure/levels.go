@@ -2,15 +2,11 @@ package figure
 
 import (
 	"cmp"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/text/plain"
-	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 const levelsHeight = 250
@@ -44,47 +40,27 @@ func levels(m *report.Metric) []Figure {
 
 // orderedCondition is the condition with the most numbers as levels, at least three.
 func orderedCondition(m *report.Metric) (key string, ok bool) {
-	counts, names := map[string]map[float64]bool{}, []string{}
+	counts, words, names := map[string]map[float64]bool{}, map[string]bool{}, []string{}
 	for _, c := range m.Conditions {
 		for _, l := range c.Levels {
 			if counts[l.Key] == nil {
 				counts[l.Key] = map[float64]bool{}
 				names = append(names, l.Key)
 			}
-			v, _ := levelNumber(l.Value) // NaN is kept: see allNumbers
-			counts[l.Key][v] = true
+			if l.Number == nil {
+				words[l.Key] = true
+				continue
+			}
+			counts[l.Key][*l.Number] = true
 		}
 	}
 	most := 2
 	for _, n := range names {
-		if len(counts[n]) > most && allNumbers(counts[n]) {
+		if len(counts[n]) > most && !words[n] {
 			key, most = n, len(counts[n])
 		}
 	}
 	return key, key != ""
-}
-
-func allNumbers(values map[float64]bool) bool {
-	for v := range values {
-		if math.IsNaN(v) {
-			return false
-		}
-	}
-	return true
-}
-
-// levelNumber reads a level as a number, a size or a time.
-func levelNumber(s string) (float64, bool) {
-	if v, err := strconv.ParseFloat(s, 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
-		return v, true
-	}
-	if v, err := unit.ParseBytes(s); err == nil {
-		return float64(v), true
-	}
-	if v, err := unit.ParseDuration(s); err == nil {
-		return v.Seconds(), true
-	}
-	return math.NaN(), false
 }
 
 // otherLevels lists the combinations of the other conditions, in order.
@@ -97,7 +73,7 @@ func otherLevels(m *report.Metric, key string) (all []string) {
 	return all
 }
 
-func without(levels []bench.Label, key string) string {
+func without(levels []report.ConditionLevel, key string) string {
 	var parts []string
 	for _, l := range levels {
 		if l.Key != key {
@@ -126,15 +102,14 @@ func conditionsOf(m *report.Metric, key, others string) (all []report.Condition)
 
 // levelOf is the index of a condition's level; -1 where it has none.
 func levelOf(c *report.Condition, key string) int {
-	return slices.IndexFunc(c.Levels, func(l bench.Label) bool { return l.Key == key })
+	return slices.IndexFunc(c.Levels, func(l report.ConditionLevel) bool { return l.Key == key })
 }
 
 // levelSeries collects the points of each cell.
 func levelSeries(all []report.Condition, key string) (series map[string][]levelPoint, cells names) {
 	series = map[string][]levelPoint{}
 	for i := range all {
-		text := all[i].Levels[levelOf(&all[i], key)].Value
-		v, _ := levelNumber(text)
+		level := all[i].Levels[levelOf(&all[i], key)]
 		for j := range all[i].Rows {
 			r := &all[i].Rows[j]
 			if r.Median == nil {
@@ -143,7 +118,7 @@ func levelSeries(all []report.Condition, key string) (series map[string][]levelP
 			if series[r.Cell] == nil {
 				cells = append(cells, r.Cell)
 			}
-			series[r.Cell] = append(series[r.Cell], levelPoint{v, text, r})
+			series[r.Cell] = append(series[r.Cell], levelPoint{*level.Number, level.Value, r})
 		}
 	}
 	return series, cells

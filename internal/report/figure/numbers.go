@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/text/plain"
 	"github.com/tare-bench/tare/internal/text/unit"
@@ -18,15 +19,15 @@ func curveTable(c *report.Curve) *report.Table {
 		Title: report.Under(c.Title, c.Condition) + ", " + sequence, HasHeadings: true,
 		Columns: []report.Column{{Name: position}}, Subtitle: "medians over the trials", Groups: []report.RowGroup{{}},
 	}
-	longest := 0
-	for n, one := range c.Cells {
+	for _, one := range c.Cells {
 		t.Columns = append(t.Columns, report.Column{Name: plain.Line(one.Cell), Right: true})
-		if len(one.At) > len(c.Cells[longest].At) {
-			longest = n
-		}
 	}
-	at := c.Cells[longest].At
-	if rows < len(at) {
+	at := positions(c)
+	switch {
+	case c.Length > analysis.MaxCurve:
+		t.Subtitle += fmt.Sprintf(", at %d of %s positions; --json has %d, and tare export has all",
+			min(rows, len(at)), unit.Format(float64(c.Length), unit.Count), len(at))
+	case rows < len(at):
 		t.Subtitle += fmt.Sprintf(", at %d of %d positions; --json has all", rows, len(at))
 	}
 	for k := range min(rows, len(at)) {
@@ -42,6 +43,16 @@ func curveTable(c *report.Curve) *report.Table {
 		t.Groups[0].Lines = append(t.Groups[0].Lines, line)
 	}
 	return t
+}
+
+// positions are those of the longest cell.
+func positions(c *report.Curve) (at []int) {
+	for _, one := range c.Cells {
+		if len(one.At) > len(at) {
+			at = one.At
+		}
+	}
+	return at
 }
 
 // driftTable has, for each cell, where the line begins, is in the middle and ends, and how far it goes.

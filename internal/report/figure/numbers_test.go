@@ -44,6 +44,28 @@ func TestCurveTable(t *testing.T) {
 	}
 }
 
+// TestLongCurve checks that a curve of a long series says how much of it is drawn and in the table, and where all is.
+func TestLongCurve(t *testing.T) {
+	for length, want := range map[int][2]string{
+		400: {"", "medians over the trials, at 9 of 400 positions; --json has all"},
+		12_000: {
+			"Drawn are 400 of 12,000 positions, evenly; tare export has all.",
+			"medians over the trials, at 9 of 12,000 positions; --json has 400, and tare export has all",
+		},
+	} {
+		one := report.CurveCell{Cell: "a"}
+		for i := range 400 {
+			one.At = append(one.At, i*length/400+1)
+			one.Median, one.Low, one.High = append(one.Median, 1), append(one.Low, 1), append(one.High, 1)
+		}
+		c := report.Curve{Metric: "start", Length: length, Cells: []report.CurveCell{one}}
+		f := curves(&report.Document{Curves: []report.Curve{c}})[0]
+		if got := [2]string{f.Thinned, f.Numbers.Subtitle}; got != want {
+			t.Errorf("%d positions: %q, want %q", length, got, want)
+		}
+	}
+}
+
 // TestCurveOfSeconds checks that a figure says what its values are of, and that its positions are seconds.
 func TestCurveOfSeconds(t *testing.T) {
 	one := report.Numbers{1000, 1200}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/text/plain"
@@ -160,7 +161,7 @@ func curves(d *report.Document) (all []Figure) {
 			Name: named(c.Metric, c.Condition, "curve"), Kind: Sequence, Numbers: curveTable(&c),
 			Title: report.Under(c.Title, c.Condition) + ", " + sequence, Finding: curveFinding(&c),
 			Reading: "The line is the median over the trials, the band between its quartiles; no difference is claimed.",
-			Thinned: leftOut(len(c.Cells), cells, firstOnes, false),
+			Thinned: strings.TrimSpace(leftOut(len(c.Cells), cells, firstOnes, false) + " " + skipped(&c)),
 		}
 		f.Panels = []Panel{curvePanel(&c, f.Finding)}
 		all = append(all, f)

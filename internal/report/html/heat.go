@@ -143,7 +143,7 @@ func rowHeading(m *report.Metric, column string) string {
 }
 
 // splitLevels takes the level of one condition out of all.
-func splitLevels(levels []bench.Label, key string) (level, others string) {
+func splitLevels(levels []report.ConditionLevel, key string) (level, others string) {
 	var parts []string
 	for _, l := range levels {
 		if l.Key == key {

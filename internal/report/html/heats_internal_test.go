@@ -3,7 +3,6 @@ package html
 import (
 	"testing"
 
-	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/report"
 )
 
@@ -19,7 +18,7 @@ func TestBaselinesOfHeat(t *testing.T) {
 	m := report.Metric{Title: "time"}
 	for i, base := range []string{"runc", "runc", "crun"} {
 		m.Conditions = append(m.Conditions, report.Condition{
-			Baseline: base, Levels: []bench.Label{{Key: "clients", Value: string(rune('1' + i))}}, Rows: []report.Row{
+			Baseline: base, Levels: []report.ConditionLevel{{Key: "clients", Value: string(rune('1' + i))}}, Rows: []report.Row{
 				{Cell: base}, {Cell: "docker", Effect: &report.Effect{}, Finding: &report.Finding{Text: "same"}},
 			},
 		})

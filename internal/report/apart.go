@@ -166,7 +166,7 @@ func (d *Document) screenApart(groups []string) Table {
 				if !single {
 					label = plain.Line(qualifiedName(rows[0].Cell, c.Condition))
 				}
-				line := TableRow{Cells: []string{label}, Tones: []Tone{Plain}}
+				line := TableRow{Cells: []string{label}, Tones: []Tone{Plain}, Distance: distance(rows)}
 				for i := range rows {
 					line.Cells, line.Tones = append(line.Cells, rows[i].Finding.Text), append(line.Tones, rows[i].Finding.tone)
 				}

@@ -164,7 +164,7 @@ func contrastTable(m *Metric, groups []string, in scale, text pairFormat) Table 
 			if several {
 				cells = append(cells, groups[n])
 			}
-			line := TableRow{Cells: append(cells, values[1])}
+			line := TableRow{Cells: append(cells, values[1]), Distance: r.Distance()}
 			line.addEffect(m, base, r, in)
 			g.Lines = append(g.Lines, line)
 		}

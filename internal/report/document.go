@@ -375,9 +375,10 @@ type Table struct {
 
 // A Column is one column of a Table.
 type Column struct {
-	Name  string
-	Right bool // numbers
-	Marks []int
+	Name     string
+	Right    bool // numbers
+	Marks    []int
+	Distance float64 // how far its cell is from the baseline, where not all columns are shown
 }
 
 // A RowGroup is rows under one heading.
@@ -393,6 +394,8 @@ type TableRow struct {
 	Tones []Tone   // of each cell, where they have one each; nil where only the last has
 	Marks []int    // of notes
 	Bar   *Bar     // nil where there is nothing to draw
+	// Distance is how far what it shows is from the baseline, where not all rows are shown.
+	Distance float64
 }
 
 // A Tone is how a verdict is meant.

@@ -47,7 +47,7 @@ func renderings() []rendering {
 		{"report.json", reportjson.Write, false},
 		{"report.csv", reportcsv.Write, false},
 		{"report.md", markdown.Write, false},
-		{"report.html", html.Write, false},
+		{"report.html", html.Write, true}, // also pages that do not have everything
 	}
 }
 

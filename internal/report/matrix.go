@@ -16,9 +16,9 @@ const signs = "✗ worse  ✓ better  ≠ different  = same  ? unclear or unreli
 // sign for the verdict. Where there are several conditions, each is a group.
 func matrix(title, aside string, metrics []Metric, marks *markIndex) Table {
 	t := Table{Title: title, Subtitle: aside, HasHeadings: true, Columns: []Column{{Name: "metric"}}}
-	names := matrixCells(metrics)
+	names, far := matrixCells(metrics), distances(metrics...)
 	for _, n := range names {
-		t.Columns = append(t.Columns, Column{Name: plain.Line(n), Right: true})
+		t.Columns = append(t.Columns, Column{Name: plain.Line(n), Right: true, Distance: far[n]})
 	}
 	for i, c := range metrics[0].Conditions {
 		g := RowGroup{}
@@ -58,7 +58,10 @@ func order(first bool) int {
 }
 
 func matrixRow(m *Metric, c *Condition, names []string, marks *markIndex) TableRow {
-	row := TableRow{Cells: []string{plain.Line(m.Title)}, Tones: []Tone{Plain}, Marks: marks.about(m.Name, c.Rows)}
+	row := TableRow{
+		Cells: []string{plain.Line(m.Title)}, Tones: []Tone{Plain}, Marks: marks.about(m.Name, c.Rows),
+		Distance: distance(c.Rows),
+	}
 	in := m.scale()
 	for _, n := range names {
 		text, tone := "", Plain

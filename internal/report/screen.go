@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -151,7 +152,11 @@ func screenGrid(m *Metric, names []string) Table {
 	t := screenColumns(plain.Line(m.Title), names)
 	t.Groups = []RowGroup{{}}
 	for _, c := range m.overview() {
-		if row := screenRow(m.heading(&c), &c, names); c.Condition != "" || strings.Join(row.Cells[1:], "") != "" {
+		row := screenRow(m.heading(&c), &c, names)
+		if c.Condition == "" {
+			row.Distance = math.Inf(1) // all together are not left out
+		}
+		if c.Condition != "" || strings.Join(row.Cells[1:], "") != "" {
 			t.Groups[0].Lines = append(t.Groups[0].Lines, row)
 		}
 	}
@@ -162,8 +167,10 @@ func screenGrid(m *Metric, names []string) Table {
 // row has its values.
 func screenTurned(m *Metric, names []string) Table {
 	t := Table{HasHeadings: true, Columns: []Column{{Name: plain.Line(m.Title)}}, Groups: []RowGroup{{}}}
+	far := distances(*m)
 	for _, n := range names {
-		t.Groups[0].Lines = append(t.Groups[0].Lines, TableRow{Cells: []string{plain.Line(n)}, Tones: []Tone{Plain}})
+		t.Groups[0].Lines = append(t.Groups[0].Lines,
+			TableRow{Cells: []string{plain.Line(n)}, Tones: []Tone{Plain}, Distance: far[n]})
 	}
 	for _, c := range m.overview() {
 		t.Columns = append(t.Columns, Column{Name: m.heading(&c)})
@@ -177,7 +184,7 @@ func screenTurned(m *Metric, names []string) Table {
 
 // screenRow has what is known of each cell by its name.
 func screenRow(label string, c *Condition, names []string) TableRow {
-	row := TableRow{Cells: []string{label}, Tones: []Tone{Plain}}
+	row := TableRow{Cells: []string{label}, Tones: []Tone{Plain}, Distance: distance(c.Rows)}
 	for _, n := range names {
 		f := c.findingOf(n)
 		row.Cells, row.Tones = append(row.Cells, f.Text), append(row.Tones, f.tone)
@@ -211,7 +218,9 @@ func screenList(m *Metric) Table {
 		slices.SortStableFunc(rows, func(a, b Row) int { return order(a.Effect == nil) - order(b.Effect == nil) })
 		for i := range rows {
 			if f := shownFinding(&rows[i]); f.Text != "" {
-				g.Lines = append(g.Lines, TableRow{Cells: []string{plain.Line(rows[i].Cell), f.Text}, Tones: []Tone{Plain, f.tone}})
+				g.Lines = append(g.Lines, TableRow{
+					Cells: []string{plain.Line(rows[i].Cell), f.Text}, Tones: []Tone{Plain, f.tone}, Distance: rows[i].Distance(),
+				})
 			}
 		}
 		t.Groups = append(t.Groups, g)

@@ -816,8 +816,10 @@ func tenEngines() (all []analysistest.Cell) {
 	return all
 }
 
+// hundredCells are more than a page draws, and more than its table of details has columns.
 func hundredCells() *bench.Run {
 	s := analysistest.Shape{Seed: 17, Blocks: 12, Metrics: analysistest.Lifecycle()[:2]}
+	s.Metrics[1].Role = bench.Detail
 	for i := range 100 {
 		s.Cells = append(s.Cells, analysistest.Cell{
 			Name: fmt.Sprintf("engine=docker image=registry.example/team/app-%02d network=bridge", i), Factor: 1 + float64(i)/20,

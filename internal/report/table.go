@@ -97,9 +97,12 @@ func metricRow(m *Metric, r *Row, in scale, axis axis, marks *markIndex) TableRo
 	case r.Unsupported:
 		return TableRow{
 			Cells: []string{plain.Line(r.Cell), unit.None, "not supported", "", ""}, Marks: marks.of(r.index, m.Name),
+			Distance: r.Distance(),
 		}
 	}
-	row := TableRow{Cells: []string{plain.Line(r.Cell), value, "", "", ""}, Marks: marks.of(r.index, m.Name)}
+	row := TableRow{
+		Cells: []string{plain.Line(r.Cell), value, "", "", ""}, Marks: marks.of(r.index, m.Name), Distance: r.Distance(),
+	}
 	if r.Effect == nil {
 		row.Cells[2] = "baseline"
 		if m.comparisons() == 0 {

@@ -1,36 +1,14 @@
 package figure
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/analysis"
-	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/text/unit"
 )
-
-// chosen keeps the n that are the largest, in the order in which they came.
-func chosen[T any](all []T, n int, size func(T) float64) []T {
-	if len(all) <= n {
-		return all
-	}
-	order := make([]int, len(all))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(size(all[b]), size(all[a])) })
-	order = order[:n]
-	slices.Sort(order)
-	kept := make([]T, n)
-	for k, i := range order {
-		kept[k] = all[i]
-	}
-	return kept
-}
 
 // shownRows are the rows with values, the baseline and those that differ most, and how many have values.
 func shownRows(c *report.Condition) (rows []*report.Row, all int) {
@@ -39,26 +17,13 @@ func shownRows(c *report.Condition) (rows []*report.Row, all int) {
 			rows = append(rows, &c.Rows[i])
 		}
 	}
-	return chosen(rows, MaxCells, distance), len(rows)
-}
-
-// distance is how far a row is from its baseline, which itself comes before all others.
-func distance(r *report.Row) float64 {
-	switch {
-	case r.Effect == nil:
-		return math.Inf(1)
-	case r.Effect.Estimate == nil:
-		return 0
-	case r.Effect.Scale == bench.Difference:
-		return math.Abs(*r.Effect.Estimate)
-	}
-	return math.Abs(math.Log(*r.Effect.Estimate))
+	return report.Farthest(rows, MaxCells, (*report.Row).Distance), len(rows)
 }
 
 // fewCells keeps as many cells as lines can be told apart: the baseline, and those that differ most at the last
 // percentile that they have.
 func fewCells(s report.Spectrum) *report.Spectrum {
-	s.Cells = chosen(s.Cells, len(lineColors), func(c report.SpectrumCell) float64 {
+	s.Cells = report.Farthest(s.Cells, len(lineColors), func(c report.SpectrumCell) float64 {
 		if c.Cell == s.Baseline {
 			return math.Inf(1)
 		}

@@ -15,7 +15,7 @@ import (
 func mostConfirmed(rows []report.Row) (most *report.Row) {
 	for i := range rows {
 		r := &rows[i]
-		if confirmed(r) && (most == nil || distance(r) > distance(most)) {
+		if confirmed(r) && (most == nil || r.Distance() > most.Distance()) {
 			most = r
 		}
 	}
@@ -97,7 +97,7 @@ func levelsFinding(title string, all []report.Condition) string {
 	for i := range all {
 		c := &all[i]
 		compared = compared || slices.ContainsFunc(c.Rows, func(r report.Row) bool { return r.Effect != nil })
-		if r := mostConfirmed(c.Rows); r != nil && (most == nil || distance(r) > distance(most)) {
+		if r := mostConfirmed(c.Rows); r != nil && (most == nil || r.Distance() > most.Distance()) {
 			at, most = c, r
 		}
 	}

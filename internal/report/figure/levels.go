@@ -127,7 +127,7 @@ func levelSeries(all []report.Condition, key string) (series map[string][]levelP
 // farthest is how far a cell is from the baseline at most.
 func farthest(points []levelPoint) (size float64) {
 	for _, p := range points {
-		size = max(size, distance(p.row))
+		size = max(size, p.row.Distance())
 	}
 	return size
 }
@@ -150,7 +150,7 @@ func levelsPanel(m *report.Metric, key, others string) (Panel, int) {
 		return Panel{}, 0
 	}
 	count := len(cells)
-	cells = chosen(cells, len(lineColors), func(name string) float64 { return farthest(series[name]) })
+	cells = report.Farthest(cells, len(lineColors), func(name string) float64 { return farthest(series[name]) })
 	x, y := levelAxis(series, cells.right()-8), valueAxis(valuesOf(m), unitOf(m), levelsHeight-40, 26, 4)
 	var b canvas
 	title := cmp.Or(plain.Line(others), plain.Line(m.Title))

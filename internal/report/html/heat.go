@@ -17,7 +17,7 @@ const leastHeat = 3
 
 // heats are the findings of a metric by the levels of its conditions: of one condition a table with a row
 // for each cell, of more a table for each cell. The condition with most levels has the columns.
-func heats(m *report.Metric) (all []tableView) {
+func heats(m *report.Metric, l *limits) (all []tableView) {
 	if len(m.Conditions) < leastHeat {
 		return nil
 	}
@@ -25,21 +25,37 @@ func heats(m *report.Metric) (all []tableView) {
 	if column == "" {
 		return nil
 	}
+	cells, far := comparedCells(m)
+	kept := report.Farthest(cells, max(1, l.heats()/len(m.Conditions)), func(cell string) float64 { return far[cell] })
 	if len(m.Conditions[0].Levels) == 1 {
-		return []tableView{heat(m, column, "")}
-	}
-	var cells []string
-	for _, c := range m.Conditions {
-		for _, r := range c.Rows {
-			if r.Effect != nil && !slices.Contains(cells, r.Cell) {
-				cells = append(cells, r.Cell)
-			}
+		all = []tableView{heat(m, column, "", kept)}
+	} else {
+		for _, cell := range kept {
+			all = append(all, heat(m, column, cell, kept))
 		}
 	}
-	for _, cell := range cells {
-		all = append(all, heat(m, column, cell))
+	if len(all) > 0 {
+		all[len(all)-1].LeftOut = l.leftOut(count(len(kept), len(cells), "cell"))
 	}
 	return all
+}
+
+// comparedCells lists the cells that have a difference, and how far they are from the baseline at most.
+func comparedCells(m *report.Metric) (cells []string, far map[string]float64) {
+	far = map[string]float64{}
+	for _, c := range m.Conditions {
+		for i := range c.Rows {
+			r := &c.Rows[i]
+			if r.Effect == nil {
+				continue
+			}
+			if _, ok := far[r.Cell]; !ok {
+				cells = append(cells, r.Cell)
+			}
+			far[r.Cell] = max(far[r.Cell], r.Distance())
+		}
+	}
+	return cells, far
 }
 
 // widestCondition is the condition with the most levels; empty where conditions have none.
@@ -60,8 +76,8 @@ func widestCondition(m *report.Metric) (key string) {
 	return key
 }
 
-// heat is one table: of one cell or, without a cell, of all of them.
-func heat(m *report.Metric, column, cell string) tableView {
+// heat is one table: of one cell or, without a cell, of all of those that are kept.
+func heat(m *report.Metric, column, cell string, kept []string) tableView {
 	baseline, several := baselineOf(m)
 	v := tableView{
 		Title:   plain.Line(fmt.Sprintf("%s against %s, by %s", m.Title, baseline, column)),
@@ -87,7 +103,7 @@ func heat(m *report.Metric, column, cell string) tableView {
 			if cell == "" {
 				name = plain.Line(r.Cell)
 			}
-			if r.Effect == nil || cell != "" && r.Cell != cell {
+			if r.Effect == nil || cell != "" && r.Cell != cell || !slices.Contains(kept, r.Cell) {
 				continue
 			}
 			if !slices.Contains(rows, name) {

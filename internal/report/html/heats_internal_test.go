@@ -8,14 +8,14 @@ import (
 
 // A metric without any condition has no map.
 func TestNoHeat(t *testing.T) {
-	if all := heats(&report.Metric{}); all != nil {
+	if all := heats(&report.Metric{}, newLimits(&report.Document{})); all != nil {
 		t.Errorf("%d maps, want none", len(all))
 	}
 }
 
 // TestBaselinesOfHeat checks that each difference of a map is told against the baseline of its own condition.
 func TestBaselinesOfHeat(t *testing.T) {
-	m := report.Metric{Title: "time"}
+	m, l := report.Metric{Title: "time"}, newLimits(&report.Document{})
 	for i, base := range []string{"runc", "runc", "crun"} {
 		m.Conditions = append(m.Conditions, report.Condition{
 			Baseline: base, Levels: []report.ConditionLevel{{Key: "clients", Value: string(rune('1' + i))}}, Rows: []report.Row{
@@ -23,7 +23,7 @@ func TestBaselinesOfHeat(t *testing.T) {
 			},
 		})
 	}
-	v := heats(&m)[0]
+	v := heats(&m, l)[0]
 	if want := "time against the baseline of each condition, by clients"; v.Title != want {
 		t.Errorf("title %q, want %q", v.Title, want)
 	}
@@ -32,7 +32,7 @@ func TestBaselinesOfHeat(t *testing.T) {
 		t.Errorf("%q and %q", first, last)
 	}
 	m.Conditions[2].Baseline = "runc"
-	v = heats(&m)[0]
+	v = heats(&m, l)[0]
 	if v.Title != "time against runc, by clients" || v.Groups[0].Lines[0].Cells[1].Text != "same" {
 		t.Errorf("with one baseline: %q, %+v", v.Title, v.Groups[0].Lines[0])
 	}

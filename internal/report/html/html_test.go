@@ -195,16 +195,53 @@ func TestPageIsSmall(t *testing.T) {
 	if n > 400_000 {
 		t.Error("that is too many")
 	}
+	page := write(t, document(t, survey(200, 6, 150)))
+	t.Logf("200 cells, 6 metrics and 150 blocks take %d bytes", len(page))
+	if len(page) > 3_000_000 || !bytes.Contains(page, []byte("left out, so that the page stays small")) {
+		t.Error("that is too many, or the page does not say that figures are left out")
+	}
 	if testing.Short() {
 		return
 	}
-	page := write(t, document(t, survey(1000, 2, 12)))
-	t.Logf("1,000 cells take %d bytes", len(page))
-	if len(page) > 3_000_000 {
-		t.Error("that is too many")
+	for _, run := range []*bench.Run{survey(1000, 2, 12), survey(1000, 6, 150)} {
+		page := write(t, document(t, run))
+		t.Logf("1,000 cells and %d metrics take %d bytes", len(run.Header.Metrics), len(page))
+		if len(page) > 3_000_000 {
+			t.Error("that is too many")
+		}
+		if !bytes.Contains(page, []byte("Not everything is drawn, but 60 of 1,000 cells (the baseline")) {
+			t.Error("the page does not say that it draws less than everything")
+		}
+		checkLeftOut(t, string(page), "800 of 1,000 rows")
 	}
-	if !bytes.Contains(page, []byte("Not everything is drawn, but 60 of 1,000 cells (the baseline")) {
-		t.Error("the page does not say that it leaves something out")
+}
+
+// TestManyRows checks that the tables of a page have at most 200 rows, those that differ most and the baseline, and say
+// where the others are.
+func TestManyRows(t *testing.T) {
+	page := string(write(t, document(t, survey(250, 1, 6))))
+	checkLeftOut(t, page, "50 of 250 rows")
+	first, _, _ := strings.Cut(page, "</table>")
+	_, table, _ := strings.Cut(page, `<section id="q1">`)
+	table, _, _ = strings.Cut(table, "</table>")
+	for _, table := range []string{first, table} {
+		if n := strings.Count(table, `<th scope="row">`); n != 200 {
+			t.Errorf("%d rows, want 200", n)
+		}
+		for name, want := range map[string]bool{"cella": true, "cellg": true, "cellexxxxxxxxx": false} { // baseline, 1.6, 1
+			if got := strings.Contains(table, `<th scope="row"><bdi>`+name+"</bdi>"); got != want {
+				t.Errorf("%s is there: %v, want %v", name, got, want)
+			}
+		}
+	}
+}
+
+// checkLeftOut wants both tables of a metric, on the first screen and with its question, to say what they leave out.
+func checkLeftOut(t *testing.T, page, rows string) {
+	t.Helper()
+	said := "Left out, because they differ least from the baseline: " + rows + "; tare show RUN --all and --json have all."
+	if n := strings.Count(page, said); n < 2 {
+		t.Errorf("the page says %d times %q", n, said)
 	}
 }
 
@@ -305,7 +342,7 @@ func BenchmarkPage(b *testing.B) {
 
 // BenchmarkLargePage writes the page of 1,000 cells.
 func BenchmarkLargePage(b *testing.B) {
-	d := document(b, survey(1000, 2, 12))
+	d := document(b, survey(1000, 6, 150))
 	for b.Loop() {
 		if err := html.Write(io.Discard, d); err != nil {
 			b.Fatal(err)

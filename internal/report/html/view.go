@@ -65,6 +65,9 @@ type question struct {
 	Figures        []figureView
 	Folded         []figureView // shown on request
 	Open           bool         // they are shown at once
+
+	metric     string
+	conditions int
 }
 
 type differenceView struct {
@@ -82,18 +85,18 @@ const (
 )
 
 func newView(d *report.Document) *view {
+	l := newLimits(d)
 	v := &view{
 		Title: "tare: " + d.Screen.Title, Style: template.CSS(Style()), StyleHashes: StyleHash(Style()),
 		Single: d.Kind == report.OneRun, Unit: d.Unit,
 		Screen: screenView{
 			Title: d.Screen.Title, Trust: d.Screen.Trust, Remarks: d.Screen.Remarks, Sides: d.Screen.Sides,
-			Tables: tableViews(d.Screen.Tables),
+			Tables: l.tables(d.Screen.Tables),
 		},
-		Answers: d.View.Answers, Legend: d.Legend, Details: tableViews(d.View.Details), Reasons: d.View.Reasons,
-		DataPaths: d.View.DataPaths, Levels: d.View.Levels, Applied: d.View.Applied, Machine: d.View.Machine,
-		Plan:   d.View.Plan,
-		Absent: d.View.Absent, Failures: d.View.Failures, Canceled: d.View.Canceled, Written: d.View.Written,
-		Notes: d.View.Notes, Head: d.Head,
+		Answers: d.View.Answers, Legend: d.Legend, Details: l.tables(d.View.Details), Reasons: l.lines(d.View.Reasons),
+		DataPaths: l.lines(d.View.DataPaths), Levels: l.lines(d.View.Levels), Applied: l.lines(d.View.Applied),
+		Machine: d.View.Machine, Plan: d.View.Plan, Absent: l.lines(d.View.Absent), Failures: l.lines(d.View.Failures),
+		Canceled: l.lines(d.View.Canceled), Written: d.View.Written, Notes: d.View.Notes, Head: d.Head,
 	}
 	if v.Single {
 		v.Repeat = d.Runs[0].Plan.Command
@@ -115,8 +118,9 @@ func newView(d *report.Document) *view {
 	for _, s := range d.Next {
 		v.Commands = append(v.Commands, s.Command+"  # "+s.Gives)
 	}
-	v.draw(d)
+	v.ask(d, l)
 	v.Details = slices.DeleteFunc(v.Details, v.asked)
+	v.draw(d)
 	return v
 }
 
@@ -143,54 +147,74 @@ func newRunView(r *report.Run) runView {
 	}
 }
 
-// draw sorts the figures to the questions that they answer.
-func (v *view) draw(d *report.Document) {
-	p := pictures{}
-	all := p.views(figure.All(d))
+// ask makes a question of each primary metric, with its tables.
+func (v *view) ask(d *report.Document, l *limits) {
 	tables := slices.Concat(d.View.Tables, d.View.DetailTables)
 	for i := range d.Metrics {
 		m := &d.Metrics[i]
 		if m.Role != bench.Primary {
 			continue
 		}
-		q := question{ID: fmt.Sprintf("q%d", i+1), Title: plain.Line(m.Title), Doc: plain.Line(m.Doc)}
-		q.Heats = heats(m)
+		q := question{
+			ID: fmt.Sprintf("q%d", i+1), Title: plain.Line(m.Title), Doc: plain.Line(m.Doc), Heats: heats(m, l),
+			metric: m.Name, conditions: len(m.Conditions),
+		}
 		// Metrics can have the same title: then their tables come in the same order.
 		if at := slices.IndexFunc(tables, func(t report.Table) bool { return t.Title == q.Title }); at >= 0 {
-			q.Tables = []tableView{newTable(&tables[at])}
+			q.Tables = []tableView{l.table(&tables[at])}
 			tables = slices.Delete(tables, at, at+1)
 		}
 		if d.Timelines != nil && d.Timelines.Metric == m.Name {
 			for _, t := range d.Timelines.DifferenceTables() {
-				q.Tables = append(q.Tables, newTable(unbroken(&t)))
+				q.Tables = append(q.Tables, l.table(unbroken(&t)))
 			}
 		}
-		for _, f := range all {
-			switch {
-			case f.metric != m.Name:
-			case f.kind == figure.Drift, f.kind == figure.Estimation && len(m.Conditions) > openConditions:
-				q.Folded = append(q.Folded, f)
-			default:
-				q.Figures = append(q.Figures, f)
-			}
-		}
-		if len(q.Tables)+len(q.Figures) > 0 {
-			v.Questions = append(v.Questions, q)
+		v.Questions = append(v.Questions, q)
+	}
+}
+
+// draw sorts the figures to the questions that they answer. They have the room that the tables leave.
+func (v *view) draw(d *report.Document) {
+	p := pictures{bytes: v.tableBytes()}
+	for _, f := range p.views(figure.All(d)) {
+		at := slices.IndexFunc(v.Questions, func(q question) bool { return q.metric == f.metric })
+		switch {
+		case f.metric == "":
+			v.Operations = append(v.Operations, f)
+		case at >= 0:
+			v.Questions[at].add(f)
 		}
 	}
+	v.Questions = slices.DeleteFunc(v.Questions, func(q question) bool { return len(q.Tables)+len(q.Figures) == 0 })
 	for i := range v.Questions {
 		q := &v.Questions[i]
 		q.Open = len(v.Questions) <= openQuestions && len(q.Figures) == 1 && len(q.Heats) == 0
-	}
-	for _, f := range all {
-		if f.metric == "" {
-			v.Operations = append(v.Operations, f)
-		}
 	}
 	if p.omitted > 0 {
 		v.Omitted = fmt.Sprintf("%s left out, so that the page stays small; tare report RUN --figure NAME -o FILE.svg "+
 			"draws any of them, and --json has every value.", unit.FormatCount(p.omitted, "figure"))
 	}
+}
+
+// add gives a question a figure.
+func (q *question) add(f figureView) {
+	if f.kind == figure.Drift || f.kind == figure.Estimation && q.conditions > openConditions {
+		q.Folded = append(q.Folded, f)
+		return
+	}
+	q.Figures = append(q.Figures, f)
+}
+
+// tableBytes is about how many bytes all tables take.
+func (v *view) tableBytes() (bytes int) {
+	all := slices.Concat(v.Screen.Tables, v.Details)
+	for _, q := range v.Questions {
+		all = append(append(all, q.Heats...), q.Tables...)
+	}
+	for i := range all {
+		bytes += all[i].size()
+	}
+	return bytes
 }
 
 // A figureView is a figure with its numbers.
@@ -206,7 +230,7 @@ type figureView struct {
 // pictures draws figures until the page is large enough.
 type pictures struct{ bytes, count, omitted int }
 
-// mostBytes is how many bytes all figures of a page have at most.
+// mostBytes is how many bytes all tables and figures of a page have at most.
 const mostBytes = 5 << 19 // 2.5 MiB
 
 func (p *pictures) views(all []figure.Figure) (out []figureView) {
@@ -222,17 +246,19 @@ func (p *pictures) views(all []figure.Figure) (out []figureView) {
 			size += len(svg)
 			view.Panels = append(view.Panels, template.HTML(svg))
 		}
+		if f.Numbers != nil {
+			table := f.Numbers
+			if f.Kind == figure.Waterfall {
+				table = unbroken(table)
+			}
+			view.Tables = []tableView{newTable(table)}
+			size += view.Tables[0].size()
+		}
 		if p.bytes+size > mostBytes {
 			p.omitted++
 			continue
 		}
 		p.bytes += size
-		switch {
-		case f.Kind == figure.Waterfall:
-			view.Tables = []tableView{newTable(unbroken(f.Numbers))}
-		case f.Numbers != nil:
-			view.Tables = []tableView{newTable(f.Numbers)}
-		}
 		out = append(out, view)
 	}
 	return out
@@ -244,7 +270,8 @@ type tableView struct {
 	Marks           []int
 	Columns         []report.Column
 	Groups          []groupView
-	Heat            bool // colours say how much
+	Heat            bool   // colours say how much
+	LeftOut         string // what it does not have, and where that is
 }
 
 type groupView struct {
@@ -259,13 +286,6 @@ type cellView struct {
 	Head        bool // of its row
 	Marks       []int
 	Bar         template.HTML
-}
-
-func tableViews(all []report.Table) (out []tableView) {
-	for i := range all {
-		out = append(out, newTable(&all[i]))
-	}
-	return out
 }
 
 func newTable(t *report.Table) tableView {

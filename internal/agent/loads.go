@@ -21,15 +21,15 @@ import (
 // LoadSeparator stands between two loads on a command line.
 const LoadSeparator = "--"
 
-// A loader is one load that the agent can run.
-type loader struct {
-	name string
-	run  func(*load.Args) (*load.Report, error)
+// A Loader is one load that a program can run.
+type Loader struct {
+	Name string
+	Run  func(*load.Args) (*load.Report, error)
 }
 
-// loaders returns every load.
-func loaders() []loader {
-	return []loader{
+// loaders returns every load of the agent.
+func loaders() []Loader {
+	return []Loader{
 		{cpu.Name, cpu.Run},
 		{disk.Name, disk.Run},
 		{memory.Name, memory.Run},
@@ -45,50 +45,58 @@ func loaders() []loader {
 // settleLimit is how long loads wait for the machine to settle.
 const settleLimit = 300 * time.Millisecond
 
-// runLoads waits until the machine has settled, runs loads one after the other, and
-// prints the report of each. Then it stays until it is stopped: the kernel tells the
-// usage of a process only while it exists.
+// runLoads is the task "load". It stays until it is stopped: see RunLoads.
 func runLoads(args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		return exitUsage
 	}
 	term := terminated()
-	var page *turn.Page
-	if args[0] == turn.Option {
-		args = args[1:]
-		// Without a page it works alone, and tare finds out.
-		page, _ = turn.NewPage(func(err error) { os.Exit(result(stderr, "load", err)) })
+	err := RunLoads(loaders(), args, stdout, func(err error) { os.Exit(result(stderr, "load", err)) })
+	if err == nil {
+		<-term
 	}
-	load.Settle(settleLimit)
-	for len(args) > 0 {
-		end := slices.Index(args, LoadSeparator)
-		one := args
-		if args = nil; end >= 0 {
-			one, args = one[:end], one[end+1:]
-		}
-		if err := runLoad(one, page, stdout); err != nil {
-			return result(stderr, "load", err)
-		}
-		page.Reported(len(args) == 0)
-	}
-	<-term
-	return exitOK
+	return result(stderr, "load", err)
 }
 
-func runLoad(words []string, page *turn.Page, stdout io.Writer) error {
-	if len(words) == 0 {
-		return fmt.Errorf("no load given: use one of %s", loadNames())
+// RunLoads is what task "load" does with its arguments, for any program that has loads: it waits until the
+// machine has settled, runs loads one after the other, and prints the report of each. The program then stays
+// until it is stopped: the kernel tells the usage of a process only while it exists. Fail ends the program; it is
+// called if the program waits for a turn that nobody gives.
+func RunLoads(all []Loader, args []string, stdout io.Writer, fail func(error)) error {
+	var page *turn.Page
+	if len(args) > 0 && args[0] == turn.Option {
+		args = args[1:]
+		// Without a page it works alone, and tare finds out.
+		page, _ = turn.NewPage(fail)
 	}
-	i := slices.IndexFunc(loaders(), func(l loader) bool { return l.name == words[0] })
+	load.Settle(settleLimit)
+	for more := true; more; {
+		one, end := args, slices.Index(args, LoadSeparator)
+		if more = end >= 0; more {
+			one, args = args[:end], args[end+1:]
+		}
+		if err := runLoad(all, one, page, stdout); err != nil {
+			return err
+		}
+		page.Reported(!more)
+	}
+	return nil
+}
+
+func runLoad(all []Loader, words []string, page *turn.Page, stdout io.Writer) error {
+	if len(words) == 0 {
+		return fmt.Errorf("no load given: use one of %s", loadNames(all))
+	}
+	i := slices.IndexFunc(all, func(l Loader) bool { return l.Name == words[0] })
 	if i < 0 {
-		return fmt.Errorf("there is no load %q: use one of %s", words[0], loadNames())
+		return fmt.Errorf("there is no load %q: use one of %s", words[0], loadNames(all))
 	}
 	args, err := load.ParseArgs(words[1:])
 	if err != nil {
 		return fmt.Errorf("%s: %w", words[0], err)
 	}
 	args.Turns = page
-	report, err := loaders()[i].run(args)
+	report, err := all[i].Run(args)
 	if err != nil {
 		return fmt.Errorf("%s: %w", words[0], err)
 	}
@@ -100,10 +108,10 @@ func runLoad(words []string, page *turn.Page, stdout io.Writer) error {
 	return err
 }
 
-func loadNames() string {
+func loadNames(all []Loader) string {
 	var names []string
-	for _, l := range loaders() {
-		names = append(names, l.name)
+	for _, l := range all {
+		names = append(names, l.Name)
 	}
 	return strings.Join(names, " ")
 }

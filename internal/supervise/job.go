@@ -179,7 +179,13 @@ func (s *Jobs) workOne(ctx context.Context, m bench.Meter, j Job, attest bool) (
 // stays until it is stopped. Each load is a name followed by its options. Turns is nil unless the
 // process takes turns: see TakeTurns.
 func Loads(turns bench.Turns, loads ...[]string) []string {
-	argv := []string{agent.Path, "load"}
+	return LoadsBy([]string{agent.Path, "load"}, turns, loads...)
+}
+
+// LoadsBy is Loads of another program that runs loads as the agent does, such as tare itself. program is what begins
+// its command line.
+func LoadsBy(program []string, turns bench.Turns, loads ...[]string) []string {
+	argv := slices.Clone(program)
 	if taken(turns) {
 		argv = append(argv, turn.Option)
 	}

@@ -26,8 +26,8 @@ func (t *turns) newCost() turn.Cost {
 
 // TakeTurns lets a process that has just been started take turns with those of other cells, from now
 // until it has reported. It returns when the process has used its first turn, in which it
-// prepares the first stage of its first load. The process is one of Loads with the same
-// turns; nil = it takes none.
+// prepares the first stage of its first load. The process is one of Loads, or of LoadsBy,
+// with the same turns; nil = it takes none.
 func (p *Process) TakeTurns(ctx context.Context, from bench.Turns) error {
 	if !taken(from) {
 		return nil

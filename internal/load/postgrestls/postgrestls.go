@@ -1,5 +1,5 @@
-// Package postgrestls encrypts the connections of load/postgres with Go's TLS library. It is not a
-// part of the agent, which it would make half as large again: tare's own program runs this load.
+// Package postgrestls is load/postgres that can also encrypt its connections, with Go's TLS library. It is
+// not a part of the agent, which it would make half as large again: tare's own program runs this load.
 package postgrestls
 
 import (

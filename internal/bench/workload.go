@@ -173,6 +173,9 @@ type Task struct {
 	// Turns are those that the cell takes with the others of its block; nil = each trial has the
 	// machine to itself. They are the same in all trials.
 	Turns Turns
+	// Seed is for what a workload draws at random in a trial: the same in all cells of a block, and another one
+	// in each block. It follows from the run's seed, and is that one where there is no trial, as in Setup.
+	Seed uint64
 	// Traced says that the trial is run for its trace alone: see Traceable.
 	Traced bool
 	// PartBegins tells whoever watches the run which part of the trial begins. It is called

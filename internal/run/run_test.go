@@ -15,6 +15,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/run"
+	"github.com/tare-bench/tare/internal/schedule"
 )
 
 // The exact order of everything around two cells, one warm-up block and one
@@ -431,6 +432,25 @@ func TestResumeEndsAlike(t *testing.T) {
 		}
 		if broken.writer.end == nil {
 			t.Error("the resumed run never finished")
+		}
+	})
+}
+
+// The trials of a block draw with the same seed, those of another block with another one.
+func TestSeedOfTrials(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seeds []uint64
+		p := bench.Plan{MaxBlocks: 2, Seed: 11}
+		b := newHarness(t, p, func(_ context.Context, task bench.Task, _ bench.Meter) error {
+			seeds = append(seeds, task.Seed)
+			return nil
+		}, "a", "b")
+		if _, err := run.Run(t.Context(), b.options); err != nil {
+			t.Fatal(err)
+		}
+		first, second := schedule.Seed(11, 0), schedule.Seed(11, 1)
+		if diff := cmp.Diff([]uint64{first, first, second, second}, seeds); diff != "" {
+			t.Errorf("seeds (-want +got):\n%s", diff)
 		}
 	})
 }

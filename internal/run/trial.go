@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/schedule"
 )
 
 // grace is how long a trial may run past its time limit, for its clean-up.
@@ -159,7 +160,7 @@ func (r *runner) suspendFixture(m *meter, cell int) {
 // measure runs the workload while the instruments watch.
 func (r *runner) measure(m *meter, t bench.Trial, began time.Duration, turns *member) error {
 	task := r.task(t.Cell)
-	task.Fixture = r.fixtures.of(t.Cell)
+	task.Fixture, task.Seed = r.fixtures.of(t.Cell), schedule.Seed(r.plan.Seed, t.Block)
 	if task.Traced = t.Traced; t.Traced {
 		task.Turns = nil
 	}
@@ -239,7 +240,8 @@ func (r *runner) task(cell int) bench.Task {
 	maps.Copy(params, c.Params)
 	t := bench.Task{
 		Engine: r.watch.engine(r.Engines[c.Engine]), Spec: c.Spec, Params: params, Client: r.Client,
-		Run: r.Header.ID, Dir: r.Dir, Cell: cell, Common: r.common, OpTime: r.plan.OpTime, Condition: c.Condition,
+		Run: r.Header.ID, Dir: r.Dir, Cell: cell, Seed: r.plan.Seed, Common: r.common, OpTime: r.plan.OpTime,
+		Condition:    c.Condition,
 		PartBegins:   func(part string) { r.observe(PartBegan{cell, part}) },
 		EarlierValue: func(metric string) (float64, bool) { return r.earlier(cell, metric) },
 	}

@@ -31,6 +31,15 @@ func Blocks(p bench.Plan) [][]int {
 // timeline has the same order of timed trials as without.
 const traced = 1 << 63
 
+// drawn sets the random streams of what is drawn in trials apart, likewise.
+const drawn = 1 << 62
+
+// Seed returns the seed of what workloads draw at random in the trials of a block, whose number is that of
+// bench.Trial.
+func Seed(run uint64, block int) uint64 {
+	return rand.NewPCG(run, uint64(uint32(block))|drawn).Uint64()
+}
+
 // Trials returns the trials of the given blocks in order of execution. The
 // first warmup blocks are numbered from -warmup to -1, the others from 0. The
 // second trial of a cell in a block is a traced one.

@@ -41,6 +41,20 @@ func TestBlocksDoNotDependOnTheirNumber(t *testing.T) {
 	}
 }
 
+// What is drawn in the trials of a block is the same everywhere, too, and differs from block to block and run to run.
+func TestSeed(t *testing.T) {
+	seen := map[uint64]bool{}
+	for run := range uint64(3) {
+		for block := -2; block < 3; block++ {
+			seed := schedule.Seed(run, block)
+			if seen[seed] || seed != schedule.Seed(run, block) {
+				t.Errorf("seed %d, block %d: %d", run, block, seed)
+			}
+			seen[seed] = true
+		}
+	}
+}
+
 // Every cell must come at every position equally often: with 6 cells and 6000
 // blocks each of the 36 counts is 1000 in expectation; chi-squared with 25
 // degrees of freedom is above 52.6 in one of 1000 fair generators, and the seed

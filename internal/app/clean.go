@@ -204,15 +204,17 @@ func (a *App) leftoversOf(
 		}
 		err = errors.Join(err, got.err)
 	}
-	return uniqueGroups(found), silent, err
+	return listedOnce(found), silent, err
 }
 
-// uniqueGroups leaves out all but the last of what several engines know of: the control
-// group of a run has the containers of all in it, and goes after them.
-func uniqueGroups(found []Leftover) (once []Leftover) {
+// listedOnce leaves out what several engines know of, but for one of them. The control group of a run
+// has the containers of all in it, and goes after them. All engines of plain processes know each of these.
+func listedOnce(found []Leftover) (once []Leftover) {
 	for i, l := range found {
 		same := func(o Leftover) bool { return o.Kind == l.Kind && o.ID == l.ID && o.Run == l.Run }
-		if l.Kind != "cgroup" || !slices.ContainsFunc(found[i+1:], same) {
+		later := l.Kind == "cgroup" && slices.ContainsFunc(found[i+1:], same)
+		before := l.Kind == "process" && slices.ContainsFunc(found[:i], same)
+		if !later && !before {
 			once = append(once, l)
 		}
 	}
@@ -305,9 +307,10 @@ func cleanDirectories(dead []*runDir, dryRun bool) (found []Leftover, err error)
 // instancesFile keeps the engines of a run for 'tare clean'.
 const instancesFile = "engines.json"
 
-// saveInstances keeps the engines of a run beside what they make.
+// saveInstances keeps the engines of a run, with that of its load generators, beside what they make.
 func saveInstances(dir string, all []Instance) error {
-	data, err := json.Marshal(all)
+	generators := Instance{Name: clientName, Driver: "native"}
+	data, err := json.Marshal(append(slices.Clone(all), generators))
 	if err != nil {
 		return err
 	}

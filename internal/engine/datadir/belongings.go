@@ -82,12 +82,26 @@ func stop(pids []int) {
 	}
 }
 
-// NoteWorker is NoteLast for a process that works in one of the directories of a run.
+// NoteWorker is NoteLast for a process that works in one of the directories of a run, whichever of its engines of
+// plain processes that belongs to.
 func (k *Manager) NoteWorker(run string, pid int) error {
-	all, err := k.fromRecords(k.recordsOf(run), run)
-	for _, d := range all {
-		if real, unknown := filepath.EvalSymlinks(d.whole); unknown == nil && worksIn(pid, real) {
-			err = errors.Join(err, d.NoteLast(pid))
+	dir := filepath.Join(k.runs(), run)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		engine, ok := strings.CutPrefix(e.Name(), recordsPrefix)
+		if !ok {
+			continue
+		}
+		of := NewPlain(run, engine, dir)
+		all, unread := of.fromRecords(of.records, run)
+		err = errors.Join(err, unread)
+		for _, d := range all {
+			if real, unknown := filepath.EvalSymlinks(d.whole); unknown == nil && worksIn(pid, real) {
+				err = errors.Join(err, d.NoteLast(pid))
+			}
 		}
 	}
 	return err

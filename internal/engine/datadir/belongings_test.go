@@ -124,7 +124,8 @@ func TestBelongings(t *testing.T) {
 			return errors.Join(err, waited)
 		},
 		"of a dead run": func(_ *datadir.Dir, w *worker) error {
-			return errors.Join(k.NoteWorker(run, w.Process.Pid), syscall.Kill(w.Process.Pid, syscall.SIGKILL))
+			other := datadir.NewPlain(run, "other", dir) // the run's engine that lists the process need not be the directory's
+			return errors.Join(other.NoteWorker(run, w.Process.Pid), syscall.Kill(w.Process.Pid, syscall.SIGKILL))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

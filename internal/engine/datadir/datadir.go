@@ -49,7 +49,9 @@ func NewPlain(run, engine, dir string) *Manager {
 }
 
 // recordsIn is the directory of an engine's records in the directory of a run.
-func recordsIn(dir, engine string) string { return filepath.Join(dir, "data-"+engine) }
+func recordsIn(dir, engine string) string { return filepath.Join(dir, recordsPrefix+engine) }
+
+const recordsPrefix = "data-"
 
 // Inside is the name of the open directory in a closed one outside the run's directory.
 const Inside = "data"

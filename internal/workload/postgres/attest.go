@@ -71,7 +71,7 @@ func (f *fixture) attestServer(ctx context.Context, s *server) error {
 		delete(cluster, "system identifier")
 		made += " by its entry point"
 	} else {
-		want := facts{"system identifier": fmt.Sprint(f.template.id)}
+		want := facts{"system identifier": fmt.Sprint(f.template.id), "checksums": "off"}
 		if err := differing(want, cluster, "the template"); err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func (f *fixture) attestSettings(got facts) error {
 func exactSettings() []string {
 	return []string{
 		"fsync", "synchronous_commit", "full_page_writes", "ssl", "wal_sync_method", "autovacuum", "jit", "huge_pages",
-		"track_io_timing", "io_method", "max_connections",
+		"track_io_timing", "track_wal_io_timing", "io_method", "max_connections",
 	}
 }
 

@@ -41,7 +41,7 @@ func (f *fixture) measureCapacity(ctx context.Context) (most float64, err error)
 	var clock supervise.SetupClock
 	defer func() { err = errors.Join(err, clock.Err()) }()
 	r := &capacity.Recorder{Metric: partLoad + "." + Rate}
-	err = closed.trial(ctx, bench.MeterOf(&clock, r))
+	err = closed.trial(ctx, f.task.Seed, bench.MeterOf(&clock, r))
 	most, failed := r.Capacity()
 	return most, cmp.Or(err, failed)
 }

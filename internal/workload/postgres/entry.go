@@ -103,7 +103,8 @@ const (
 // toldVersion is in what "postgres --version" prints.
 var toldVersion = regexp.MustCompile(`\(PostgreSQL\) (\d+)`)
 
-// askVersion asks the image's server for its version, in place of a cluster that tells it.
+// askVersion asks the server for its version: initdb has other options in some, and an entry point makes no cluster
+// that would tell it.
 func (b *builder) askVersion(ctx context.Context) error {
 	p, err := b.start(ctx, "version", nil, b.program.path, "--version")
 	if err != nil {

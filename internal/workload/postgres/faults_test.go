@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -79,8 +80,28 @@ func TestAnotherServer(t *testing.T) {
 // A cluster that another major version has made is not started, and the error says so.
 func TestOtherMajor(t *testing.T) {
 	e := engine(t, "native")
-	s := measureAs(t, postgres.NewOfOtherMajor(t), e, bench.Spec{}, 1, "parts", "read1")[0]
+	s := measureAs(t, postgres.NewPlanted(t, postgres.OtherMajor), e, bench.Spec{}, 1, "parts", "read1")[0]
 	wantFailed(t, s, "the cluster was made by another major version than that of the server")
+}
+
+// What is read back of the copy, the server and its processes is compared with what was asked for.
+func TestReadBack(t *testing.T) {
+	e := engine(t, "native")
+	for name, tt := range map[string]struct {
+		plant postgres.Plant
+		want  string
+	}{
+		"the copy":      {postgres.LargerCluster, "the copy of the cluster has"},
+		"the server":    {postgres.OtherCluster, "system identifier"},
+		"its processes": {postgres.OtherCPUs, "CPUs of process"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "its processes" && runtime.NumCPU() < 2 {
+				t.Skip("the server has CPUs of its own only where there are two")
+			}
+			wantFailed(t, measureAs(t, postgres.NewPlanted(t, tt.plant), e, bench.Spec{}, 1, "parts", "read1")[0], tt.want)
+		})
+	}
 }
 
 // Data that cannot be written are told before or by the trial, with what to do.

@@ -239,13 +239,13 @@ func (f *fixture) room() error {
 }
 
 // clientOptions are the options of the load of a part.
-func (f *fixture) clientOptions(p part, s *server, seed uint64) map[string]string {
+func (f *fixture) clientOptions(p part, s *server) map[string]string {
 	options := map[string]string{
 		"user": userName, "database": userName, "password": f.template.password,
 		"script": p.script, "scale": strconv.Itoa(f.options.scale), "clients": strconv.Itoa(p.clients),
 		"connect": f.task.Params["connect"], "warmup": f.task.Params["warmup"], "time": p.time,
 		"rate": capacity.RatesOf(f.task, Name).Of(f.task.Condition, p.rate), "stay": "yes",
-		"seed": strconv.FormatUint(seed, 10), "cpus": affinity.Format(f.cpus.client),
+		"seed": strconv.FormatUint(p.seed, 10), "cpus": affinity.Format(f.cpus.client),
 	}
 	if p.sweep != nil {
 		options["sweep"] = strings.Trim(strings.ReplaceAll(fmt.Sprint(p.sweep), " ", ","), "[]")

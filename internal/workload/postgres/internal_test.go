@@ -16,11 +16,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/image/imagetest"
 	report "github.com/tare-bench/tare/internal/load"
 	load "github.com/tare-bench/tare/internal/load/postgres"
+	"github.com/tare-bench/tare/internal/load/postgres/postgrestest"
+	"github.com/tare-bench/tare/internal/load/postgrestls"
+	"github.com/tare-bench/tare/internal/load/turn"
 	"github.com/tare-bench/tare/internal/workload/localtest"
 )
 
@@ -43,11 +47,42 @@ func TestSums(t *testing.T) {
 		{"a branch", with(func(s *sums) { s.branches-- }), "amounts in branches"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := tt.got.check(wrote)
+			err := tt.got.check(wrote, false)
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("check = %v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// Where there may be more than was told, rows that are missing are still found.
+func TestSumsOfMore(t *testing.T) {
+	wrote := sums{history: 10, deltas: 7, accounts: 7, tellers: 7, branches: 7}
+	for rows, lost := range map[int64]bool{9: true, 10: false, 11: false} {
+		if err := (sums{history: rows}).check(wrote, true); (err != nil) != lost {
+			t.Errorf("%d of 10 rows: %v", rows, err)
+		}
+	}
+}
+
+// Commits that were lost are found although a part has failed since, and before a user's script runs.
+func TestLostBefore(t *testing.T) {
+	s := postgrestest.Start(t, postgrestest.Options{})
+	c := s.Connect(t)
+	if err := load.Populate(t.Context(), c, 1); err != nil {
+		t.Fatal(err)
+	}
+	writing := options{parts: []part{{script: scriptTPCB}}}
+	for name, try := range map[string]func(*trial) error{
+		"a part has failed": func(tr *trial) error { tr.more = true; return tr.believe(t.Context()) },
+		"a script is next":  func(tr *trial) error { return tr.part(t.Context(), part{script: "/a.sql"}) },
+	} {
+		tr := trial{
+			fixture: &fixture{options: writing}, server: &server{sql: c, log: &serverLog{}}, wrote: sums{history: 1},
+		}
+		if err := try(&tr); err == nil || !strings.Contains(err.Error(), "lost commits") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -236,6 +271,80 @@ func TestSettings(t *testing.T) {
 	}
 	if _, ok := got["io_method"]; ok {
 		t.Error("version 15 has no io_method")
+	}
+}
+
+// Syncs are timed with the server's own settings, too; before version 14 nobody can.
+func TestTimedSyncs(t *testing.T) {
+	timed := setting{"track_wal_io_timing", "on"}
+	for _, settings := range []string{steady, ofServer} {
+		for version, want := range map[int]bool{130000: false, 140000: true, 180000: true} {
+			all := serverSettings(options{settings: settings, parts: []part{{clients: 1}}}, version, place{})
+			if slices.Contains(all, timed) != want {
+				t.Errorf("version %d, settings %s: %v", version, settings, all)
+			}
+		}
+	}
+}
+
+// All versions make clusters without checksums, which some must be told.
+func TestWithoutChecksums(t *testing.T) {
+	for version, want := range map[int][]string{150000: nil, 170000: nil, 180000: {"--no-data-checksums"}} {
+		if diff := cmp.Diff(want, withoutChecksums(version)); diff != "" {
+			t.Errorf("version %d (-want +got):\n%s", version, diff)
+		}
+	}
+}
+
+// inTurns are turns that nobody gives.
+type inTurns struct{ bench.Turns }
+
+func (inTurns) On() bool { return true }
+
+// The clients of this host are tare's own program, whether they encrypt or not, and take turns. Those in a container
+// are the agent.
+func TestClientProgram(t *testing.T) {
+	for _, tt := range []struct {
+		ssl, reach string
+		want       []string
+	}{
+		{"no", "", []string{"agent", "load", turn.Option, postgrestls.Name, "tls=no"}},
+		{"yes", "", []string{"agent", "load", turn.Option, postgrestls.Name, "tls=yes"}},
+		{"no", bench.ReachPeer, []string{"load", turn.Option, load.Name}},
+	} {
+		f := &fixture{options: optionsWith(t, "ssl", tt.ssl), clientSpec: bench.Spec{Reach: tt.reach}}
+		f.task.Turns = inTurns{}
+		tr := trial{fixture: f}
+		argv, err := tr.clientProgram(map[string]string{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, argv[1:]); diff != "" || (argv[0] == agent.Path) != (tt.reach == bench.ReachPeer) {
+			t.Errorf("ssl %s, reach %q: %s (-want +got):\n%s", tt.ssl, tt.reach, argv[0], diff)
+		}
+	}
+}
+
+// Each part has keys of its own in each trial, which both kinds of clients are told.
+func TestSeeds(t *testing.T) {
+	seen := map[uint64]bool{}
+	for block := range uint64(3) {
+		for nth := range 4 {
+			seed := partSeed(block, nth)
+			if seen[seed] || seed >= 1<<62 || seed != partSeed(block, nth) {
+				t.Errorf("block %d, part %d: %d", block, nth, seed)
+			}
+			seen[seed] = true
+		}
+	}
+	f := &fixture{template: &template{}, task: bench.Task{Common: new(bench.Common)}}
+	tr := trial{fixture: f, server: &server{}}
+	p := part{script: scriptSelect, rate: "0", seed: 1<<61 | 7}
+	if got := tr.clientOptions(p, tr.server)["seed"]; got != "2305843009213693959" {
+		t.Errorf("seed=%s", got)
+	}
+	if args := tr.toolArguments(toolRun{part: p}); !slices.Contains(args, "--random-seed=7") {
+		t.Errorf("pgbench %q", args)
 	}
 }
 

@@ -141,6 +141,7 @@ type part struct {
 	sweep   []int  // numbers of clients, one after the other; nil = clients
 	time    string // a duration, of each number of clients
 	rate    string // transactions per second, or a share of the capacity; "0" = closed loop
+	seed    uint64 // of the random keys: see partSeed
 }
 
 // The names of parts.

@@ -1,11 +1,13 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,23 +80,28 @@ func measureAs(
 	t testing.TB, w bench.Workload, e bench.Engine, spec bench.Spec, n int, options ...string,
 ) []bench.Sample {
 	t.Helper()
-	all := map[string]string{
+	return workloadtest.Trials{
+		Workload: w, Engine: e, Client: localtest.Native(t), Spec: spec, Params: params(w, options...), N: n,
+	}.Run(t)
+}
+
+// params are the options of a short form, and those that are given.
+func params(w bench.Workload, options ...string) map[string]string {
+	short := map[string]string{
 		"scale": "1", "clients": "2", "time": "150ms", "write_time": "600ms", "warmup": "20ms", "shared_buffers": "64MB",
 	}
 	if testing.Short() {
-		all["time"], all["write_time"] = "300ms", "500ms" // a busy machine, or its disk, can stand still for half of that
+		short["time"], short["write_time"] = "300ms", "500ms" // a busy machine, or its disk, can stand still for half of that
 	}
 	for i := 0; i < len(options); i += 2 {
-		all[options[i]] = options[i+1]
+		short[options[i]] = options[i+1]
 	}
-	params := map[string]string{}
+	all := map[string]string{}
 	for _, p := range w.Params() {
-		params[p.Name] = p.Default
+		all[p.Name] = p.Default
 	}
-	maps.Copy(params, all)
-	return workloadtest.Trials{
-		Workload: w, Engine: e, Client: localtest.Native(t), Spec: spec, Params: params, N: n,
-	}.Run(t)
+	maps.Copy(all, short)
+	return all
 }
 
 // good holds samples to have succeeded in all parts, and to have been applied the same. It returns the
@@ -154,6 +161,43 @@ func TestParts(t *testing.T) {
 	}
 }
 
+// A watched engine keeps the arguments of what it makes.
+type watched struct {
+	bench.Engine
+	made [][]string
+}
+
+// Unwrap is for bench.As.
+func (e *watched) Unwrap() bench.Engine { return e.Engine }
+
+// Create implements bench.Engine.
+func (e *watched) Create(ctx context.Context, spec bench.Spec) (bench.Container, error) {
+	e.made = append(e.made, spec.Argv)
+	return e.Engine.Create(ctx, spec)
+}
+
+// Clients with TLS and without are the same program, have the same keys in the same block, and leave the same to be
+// counted.
+func TestClients(t *testing.T) {
+	e := engine(t, "native")
+	programs, seeds := map[string]bool{}, map[string]bool{}
+	for _, ssl := range []string{"no", "yes"} {
+		w, client := workload(t), &watched{Engine: localtest.Native(t)}
+		v := good(t, workloadtest.Trials{
+			Workload: w, Engine: e, Client: client, Params: params(w, "parts", "read1", "ssl", ssl),
+		}.Run(t))
+		above(t, v, "read1.rate", "read1.connect.p50", "read1.inside.waits", "read1.server.switches", "read1.memory_load")
+		for _, argv := range client.made {
+			if i := slices.IndexFunc(argv, func(word string) bool { return strings.HasPrefix(word, "seed=") }); i > 0 {
+				programs[argv[0]], seeds[argv[i]] = true, true
+			}
+		}
+	}
+	if len(programs) != 1 || len(seeds) != 1 {
+		t.Errorf("the clients are %v with %v, want one program and one seed", programs, seeds)
+	}
+}
+
 // A Unix socket works where there is no network at all.
 func TestSocket(t *testing.T) {
 	parts := []string{"read1", "write1"}
@@ -203,7 +247,7 @@ func TestLoad(t *testing.T) {
 	e := engine(t, "native")
 	v := good(t, measure(t, e, bench.Spec{}, 1, "parts", "load", "script", "simple-update", "rate", "50%", "set",
 		"work_mem=8MB,jit=on", "pin", "no", "cache", "cold", "settings", "server"))
-	above(t, v, "load.rate", "load.offered", "load.stmt.insert_history.p50")
+	above(t, v, "load.rate", "load.offered", "load.stmt.insert_history.p50", "load.server.sync_time")
 	v = good(t, measure(t, e, bench.Spec{}, 1, "parts", "read", "sweep", "1,2"))
 	above(t, v, "read.rate.c1", "read.rate.c2", "read.time.p50.c2", "read.knee")
 	v = good(t, measure(t, e, bench.Spec{}, 1, "parts", "read1", "connect", "each"))
@@ -223,6 +267,7 @@ func TestTool(t *testing.T) {
 	e := engine(t, "native")
 	script := filepath.Join(t.TempDir(), "insert.sql")
 	text := "\\set aid random(1, 100000 * :scale)\n" +
+		"DELETE FROM pgbench_history WHERE delta <> 1;\n" + // of the part before, which was looked at before
 		"INSERT INTO pgbench_history (tid, bid, aid, delta) VALUES (1, 1, :aid, 1);\n"
 	if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ func ownSettings() []string {
 		"superuser_reserved_connections", "log_destination", "logging_collector", "lc_messages", "log_checkpoints",
 		"log_line_prefix", "log_min_messages", "data_directory", "hba_file", "ident_file", "config_file",
 		"external_pid_file", "ssl_cert_file", "ssl_key_file", "wal_level", "max_wal_senders", "update_process_title",
-		"cluster_name",
+		"cluster_name", "track_wal_io_timing",
 	}
 }
 
@@ -48,6 +48,9 @@ func serverSettings(o options, version int, at place) []setting {
 	if o.tls {
 		all = append(all, setting{"ssl_cert_file", certificateFile}, setting{"ssl_key_file", keyFile})
 	}
+	if version >= 140000 {
+		all = append(all, setting{"track_wal_io_timing", "on"}) // it measures: without it every sync takes no time
+	}
 	if o.settings == steady {
 		all = append(all, steadySettings(version)...)
 	}
@@ -72,9 +75,6 @@ func steadySettings(version int) []setting {
 		{"huge_pages", "off"},
 		{"wal_sync_method", "fdatasync"},
 		{"track_io_timing", "off"},
-	}
-	if version >= 140000 {
-		all = append(all, setting{"track_wal_io_timing", "on"})
 	}
 	if version >= 180000 {
 		// Seccomp profiles of engines forbid io_uring, so cells would differ.

@@ -12,19 +12,39 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/image/imagetest"
+	"github.com/tare-bench/tare/internal/load/postgrestls"
 )
 
+// TestMain makes this program the clients of trials, as tare itself is.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 3 && slices.Equal(os.Args[1:3], []string{"agent", "load"}) {
+		runClient(os.Args[3:])
+	}
 	code := m.Run()
 	if err := shared.remove(); err != nil {
 		fmt.Fprintln(os.Stderr, "left behind:", err)
 		code = max(code, 1)
 	}
 	os.Exit(code)
+}
+
+// runClient runs a load as "tare agent load" does, until it is killed.
+func runClient(words []string) {
+	fail := func(err error) {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	loads := []agent.Loader{{Name: postgrestls.Name, Run: postgrestls.Run}}
+	if err := agent.RunLoads(loads, words, os.Stdout, fail); err != nil {
+		fail(err)
+	}
+	time.Sleep(time.Hour)
 }
 
 // NewShared returns the workload whose runs share what takes long to make: the packed image, and the
@@ -36,32 +56,51 @@ func NewShared(tb testing.TB) bench.Workload {
 	return sharing{workload{func(string) *image.Library { return lib }}}
 }
 
-// NewOfOtherMajor returns the workload with clusters that say of themselves that another major version has made
-// them.
-func NewOfOtherMajor(tb testing.TB) bench.Workload {
+// A Plant is what is changed in a cell, behind its back.
+type Plant func(*fixture) error
+
+// NewPlanted returns the workload with something planted into each cell.
+func NewPlanted(tb testing.TB, plant Plant) bench.Workload {
 	tb.Helper()
 	lib := SharedLibrary(tb)
-	return ofOtherMajor{sharing{workload{func(string) *image.Library { return lib }}}}
+	return planted{sharing{workload{func(string) *image.Library { return lib }}}, plant}
 }
 
-type ofOtherMajor struct{ sharing }
+type planted struct {
+	sharing
+	plant Plant
+}
 
 // Setup implements bench.Fixturer.
-func (w ofOtherMajor) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
+func (w planted) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
 	made, err := w.sharing.Setup(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	file := filepath.Join(made.(*fixture).template.data(), "PG_VERSION")
+	return made, w.plant(made.(*fixture))
+}
+
+// OtherMajor has the cluster say of itself that another major version has made it.
+func OtherMajor(f *fixture) error {
+	file := filepath.Join(f.template.data(), "PG_VERSION")
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	other := bytes.Repeat([]byte("1"), len(text)) // of the same length
 	other[len(other)-1] = '\n'
 	// The file is a link to one that other tests use.
-	return made, errors.Join(os.Remove(file), os.WriteFile(file, other, 0o644))
+	return errors.Join(os.Remove(file), os.WriteFile(file, other, 0o644))
 }
+
+// OtherCluster has the cell expect another cluster than the one that is copied.
+func OtherCluster(f *fixture) error { f.template.id++; return nil }
+
+// LargerCluster has the cell expect a larger cluster than the one that is copied.
+func LargerCluster(f *fixture) error { f.template.bytes++; return nil }
+
+// OtherCPUs has the cell expect the server on the CPUs of the clients.
+func OtherCPUs(f *fixture) error { f.cpus.server = f.cpus.client; return nil }
 
 // SharedLibrary returns the library of all tests.
 func SharedLibrary(tb testing.TB) *image.Library {

@@ -111,7 +111,8 @@ type builder struct {
 	program program
 	engine  bench.Engine
 	spec    bench.Spec // of its containers
-	user    string     // UID:GID who makes the cluster
+	at      string     // the cluster while it is made
+	user    string     // UID:GID who makes it
 	clock   supervise.SetupClock
 }
 
@@ -123,7 +124,7 @@ func (w workload) makeTemplate(ctx context.Context, t bench.Task, p program, o o
 	defer func() {
 		err = errors.Join(err, b.clock.Err())
 		if err != nil {
-			err = errors.Join(err, os.RemoveAll(b.closed))
+			err = errors.Join(err, b.removeWork(ctx), os.RemoveAll(b.closed))
 		}
 	}()
 	if err := b.makeDir(); err != nil {
@@ -150,8 +151,9 @@ func (b *builder) steps(o options) []func(context.Context) error {
 		return []func(context.Context) error{b.askVersion}
 	}
 	return []func(context.Context) error{
-		b.initialize, b.configure,
+		b.askVersion, b.initialize, b.configure,
 		func(ctx context.Context) error { return b.fill(ctx, o) },
+		b.bring,
 		func(context.Context) error { return b.finish() },
 	}
 }
@@ -180,13 +182,20 @@ func (b *builder) admit(user string) error {
 	return os.Chown(b.closed, n, -1)
 }
 
+// workName is the name of the data of plain processes that make a cluster.
+const workName = "postgres-template"
+
 // chooseEngine has the cluster made by a plain process if the server is this host's, and otherwise
-// by the engine of the cell.
+// by the engine of the cell. A plain process works in a directory of data, as the servers of trials do: the engine
+// finds by it what a killed server leaves elsewhere on the host.
 func (b *builder) chooseEngine(ctx context.Context, t bench.Task) error {
 	if b.program.host {
-		b.engine, b.spec = t.Client, bench.Spec{Network: "host"}
-		return passable(b.closed)
+		b.engine, b.spec = t.Client, bench.Spec{Network: "host", Storage: "bind", DataName: workName}
+		dir, err := supervise.DataDir(b.engine, b.spec)
+		b.at = filepath.Join(dir, "cluster")
+		return errors.Join(err, passable(b.closed))
 	}
+	b.at = b.data()
 	t.Spec = bench.Spec{Image: imageOf(t), Runtime: t.Spec.Runtime, Snapshotter: t.Spec.Snapshotter}
 	spec, err := supervise.Reachable(ctx, t, nil)
 	spec.Mounts = []bench.Mount{{Type: "bind", Source: b.dir, Target: b.dir}}
@@ -244,14 +253,26 @@ func (b *builder) initializeAs(ctx context.Context, secret string) error {
 	if err := b.admit(b.user); err != nil {
 		return err
 	}
-	p, err := b.start(ctx, "initdb", nil, filepath.Join(b.program.bin(), "initdb"), "--pgdata="+b.data(), "--no-sync",
-		"--locale=C", "--encoding=UTF8", "--username="+userName, "--auth=md5", "--pwfile="+secret)
+	argv := []string{
+		filepath.Join(b.program.bin(), "initdb"), "--pgdata=" + b.at, "--no-sync", "--locale=C", "--encoding=UTF8",
+		"--username=" + userName, "--auth=md5", "--pwfile=" + secret,
+	}
+	p, err := b.start(ctx, "initdb", nil, append(argv, withoutChecksums(b.version)...)...)
 	if err != nil {
 		return err
 	}
 	defer b.clock.Cleanup(p.Remove)
 	_, err = p.Output(ctx)
 	return err
+}
+
+// withoutChecksums are the arguments of initdb for pages without checksums. Only versions that have them by default
+// know a word for that.
+func withoutChecksums(version int) []string {
+	if version < 180000 {
+		return nil
+	}
+	return []string{"--no-data-checksums"}
 }
 
 // start starts a program as the cluster's user.
@@ -271,12 +292,8 @@ func (b *builder) start(
 
 // configure writes what belongs into the cluster's directory.
 func (b *builder) configure(context.Context) error {
-	version, err := os.ReadFile(filepath.Join(b.data(), "PG_VERSION"))
-	if err != nil {
+	if _, err := os.Stat(filepath.Join(b.at, "PG_VERSION")); err != nil {
 		return fmt.Errorf("%w: tare cannot read what the image's initdb has made: run it as root", err)
-	}
-	if b.version, err = versionNumber(strings.TrimSpace(string(version))); err != nil {
-		return err
 	}
 	cert, key, err := supervise.Certify()
 	if err != nil {
@@ -285,7 +302,7 @@ func (b *builder) configure(context.Context) error {
 	for name, text := range map[string]string{
 		certificateFile: cert, keyFile: key, "pg_hba.conf": "local all all md5\nhost all all all md5\n",
 	} {
-		if err := os.WriteFile(filepath.Join(b.data(), name), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(b.at, name), []byte(text), 0o600); err != nil {
 			return err
 		}
 		if err := b.give(name); err != nil {
@@ -304,7 +321,7 @@ func (b *builder) give(name string) error {
 	if err != nil {
 		return err
 	}
-	return os.Chown(filepath.Join(b.data(), name), owner, group)
+	return os.Chown(filepath.Join(b.at, name), owner, group)
 }
 
 func parseUser(s string) (uid, gid int, err error) {
@@ -326,7 +343,7 @@ func (b *builder) fill(ctx context.Context, o options) (err error) {
 	} else {
 		b.spec.Ports = []bench.Port{{Container: port, Protocol: "tcp"}}
 	}
-	argv := slices.Concat([]string{b.program.path, "-D", b.data()}, arguments([]setting{
+	argv := slices.Concat([]string{b.program.path, "-D", b.at}, arguments([]setting{
 		{"listen_addresses", addresses},
 		{"port", strconv.Itoa(int(port))},
 		{"unix_socket_directories", ""},
@@ -357,6 +374,7 @@ func (b *builder) fill(ctx context.Context, o options) (err error) {
 		if err := s.ready(ctx); err != nil {
 			return err
 		}
+		s.Applied(ctx, &b.clock) // the engine notes what shared memory it has
 		if err := s.dropUnused(ctx); err != nil {
 			return err
 		}
@@ -366,6 +384,26 @@ func (b *builder) fill(ctx context.Context, o options) (err error) {
 		err = s.stop(ctx)
 	}
 	return s.explain(err)
+}
+
+// bring brings the cluster to its place, if plain processes have made it in another one.
+func (b *builder) bring(ctx context.Context) error {
+	if b.at == b.data() {
+		return nil
+	}
+	return errors.Join(os.Rename(b.at, b.data()), b.removeWork(ctx))
+}
+
+// removeWork removes the directory in which plain processes have worked, if there is one.
+func (b *builder) removeWork(ctx context.Context) error {
+	if b.spec.DataName == "" {
+		return nil
+	}
+	holder, ok := bench.As[bench.DataHolder](b.engine)
+	if !ok {
+		return nil
+	}
+	return holder.RemoveData(ctx, b.spec)
 }
 
 // finish checks that the cluster was stopped cleanly, and lets every user read it if this is root:

@@ -143,6 +143,7 @@ func (t *trial) toolArguments(r toolRun) []string {
 		"-h", host, "-p", strconv.Itoa(port), "-U", userName, "-n", "-M", "prepared", "-c", strconv.Itoa(r.part.clients),
 		"-j", strconv.Itoa(min(r.part.clients, max(1, len(t.cpus.client)))), "-T", strconv.Itoa(r.seconds()),
 		"-l", "--log-prefix=" + r.prefix,
+		"--random-seed=" + strconv.FormatUint(uint64(uint32(r.part.seed)), 10), // old versions take 32 bits
 	}
 	if filepath.IsAbs(r.part.script) {
 		args = append(args, "-f", r.part.script, "-s", strconv.Itoa(t.options.scale))

@@ -67,6 +67,7 @@ func states() []state {
 		{name: "all-failed", runs: single(allFailed)},
 		{name: "empty", runs: single(empty)},
 		{name: "hostile", runs: single(hostile)},
+		{name: "compared-hostile", runs: hostileSides, group: bySide},
 		{name: "timeline", runs: single(dockerAndRunc), timelines: explained},
 		{name: "timeline-hostile", runs: single(dockerAndRunc), timelines: explainedByOthers},
 		{name: "quick", runs: single(quick)},
@@ -732,28 +733,20 @@ func empty() *bench.Run {
 // attack is what a stored run may contain that somebody else sent.
 const attack = "=cmd|' /C calc'!A1 \x1b[31m\x1b]0;title\x07\u202egnp\u0085\u2028|<b>*x*</b>[a](http://x)\r\n`\xff 漢字 é"
 
+// hostile has foreign text wherever a record can have it, and an outcome, cells and a warning that no record has.
 func hostile() *bench.Run {
-	run := analysistest.Run(analysistest.Shape{
-		Seed: 16, Blocks: 12, Cells: []analysistest.Cell{{Name: "native"}, {Name: attack, Factor: 2}},
-	})
-	h := &run.Header
-	h.Plan.Name, h.Plan.Workload, h.Tool = attack, attack, attack
-	h.Host.Hostname, h.Host.OS, h.Host.CPU, h.Host.Kernel, h.Host.Cgroup = attack, attack, attack, attack, attack
-	for i := range h.Engines {
-		h.Engines[i] = bench.EngineInfo{
-			Name: attack, Driver: attack, Version: attack, Facts: []bench.Label{{Key: attack, Value: attack}},
-		}
-	}
-	for i := range h.Metrics {
-		h.Metrics[i].Title, h.Metrics[i].Doc = attack, attack
-		if i == 2 {
-			h.Metrics[i].Name, h.Metrics[i].Unit = attack, attack
-		}
-	}
-	h.Warnings = []bench.Warning{{Code: attack, Text: attack, Hint: attack, Metric: attack, Cells: []int{-1, 1, 99}}}
-	run.Samples[7].Notes = []string{attack}
-	fail(&run.Samples[3], bench.Outcome(attack), attack, attack)
+	run := analysistest.Foreign(attack)
+	run.Header.Warnings[0].Cells = []int{-1, 1, 99}
+	run.Samples[3].Outcome = attack
 	return run
+}
+
+// hostileSides are two of them, on sides with foreign names that are short enough for a heading.
+func hostileSides() []*bench.Run {
+	a, b := hostile(), hostile()
+	b.Header.ID += "b"
+	a.Header.Plan.Labels[0].Value, b.Header.Plan.Labels[0].Value = "=\x1b[2Ja", "\u202e<b>"
+	return []*bench.Run{a, b}
 }
 
 // quick is like the default run on a busy machine.

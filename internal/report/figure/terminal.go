@@ -8,6 +8,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/text/plain"
+	"github.com/tare-bench/tare/internal/text/term"
 	"github.com/tare-bench/tare/internal/text/unit"
 )
 
@@ -36,7 +37,7 @@ func writeCondition(b *strings.Builder, m *report.Metric, c *report.Condition, c
 	}
 	name := 8
 	for _, r := range rows {
-		name = max(name, min(len([]rune(label(r))), columns/4))
+		name = max(name, min(term.Width(label(r)), columns/4))
 	}
 	room := columns - name - 5
 	var values []float64
@@ -48,9 +49,10 @@ func writeCondition(b *strings.Builder, m *report.Metric, c *report.Condition, c
 		}
 	}
 	x := valueAxis(values, unitOf(m), 0, float64(room-1), 3)
-	fmt.Fprintf(b, "\n%s, every %s%s\n", report.Under(m.Title, c.Condition), unitOfValue(rows), axisNote(&x))
+	b.WriteByte('\n')
+	writeFolded(b, columns, "%s, every %s%s", report.Under(m.Title, c.Condition), unitOfValue(rows), axisNote(&x))
 	if len(rows) < cells {
-		fmt.Fprintf(b, "only %d of %s (%s) are drawn; tare show --all lists every cell\n",
+		writeFolded(b, columns, "only %d of %s (%s) are drawn; tare show --all lists every cell",
 			len(rows), unit.FormatCount(cells, "cell"), differMost)
 	}
 	for _, r := range rows {
@@ -62,7 +64,7 @@ func writeCondition(b *strings.Builder, m *report.Metric, c *report.Condition, c
 	}
 	y := effectsAxis(intervals(effects), unitOf(m))
 	y.lo, y.hi = 0, float64(room-1)
-	fmt.Fprintf(b, "%s against %s, with 95 %% intervals\n", report.Under(m.Title, c.Condition), plain.Line(c.Baseline))
+	writeFolded(b, columns, "%s against %s, with 95 %% intervals", report.Under(m.Title, c.Condition), plain.Line(c.Baseline))
 	for _, r := range rows {
 		if r.Effect != nil && r.Effect.Estimate != nil {
 			fmt.Fprintf(b, "  %s  %s\n", padded(label(r), name), interval(&y, room, r.Effect))
@@ -82,10 +84,14 @@ func intervals(effects []*report.Effect) []*report.Effect {
 	return out
 }
 
-func padded(s string, width int) string {
-	s = shorten(s, width)
-	return s + strings.Repeat(" ", width-len([]rune(s)))
+// writeFolded writes a heading, which can have names of any length.
+func writeFolded(b *strings.Builder, columns int, format string, args ...any) {
+	for _, line := range term.WrapBreaking(fmt.Sprintf(format, args...), columns) {
+		b.WriteString(line + "\n")
+	}
 }
+
+func padded(s string, width int) string { return term.Pad(term.Shorten(s, width), width, false) }
 
 // column is where a value is among so many columns.
 func column(a *axis, room int, v float64) int {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/fleet"
@@ -107,6 +109,64 @@ func TestHostileNames(t *testing.T) {
 	if !json.Valid(js.Bytes()) {
 		t.Error("invalid JSON")
 	}
+}
+
+// Whatever nodes and metrics are called, and whatever is said of them, nothing that is written can move the cursor of
+// a terminal, and a page has no elements but its own.
+func FuzzFleet(f *testing.F) {
+	for _, s := range []string{
+		"node", "=cmd|'/c calc'!A1\x1b[2J<script>alert(1)</script>\n", "\u202egnp\u0085\u2028\t\r", "\xff\x00é", "",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		d := report.New(foreign(s))
+		for name, write := range map[string]func(io.Writer) error{
+			"text":     func(w io.Writer) error { return report.WriteText(w, d, report.Options{}) },
+			"all text": func(w io.Writer) error { return report.WriteText(w, d, report.Options{Width: 120, All: true}) },
+			"json":     func(w io.Writer) error { return report.WriteJSON(w, d) },
+			"csv":      func(w io.Writer) error { return report.WriteCSV(w, d) },
+			"page":     func(w io.Writer) error { return report.WritePage(w, d) },
+		} {
+			var b bytes.Buffer
+			if err := write(&b); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if !utf8.Valid(b.Bytes()) || name == "page" && bytes.Contains(b.Bytes(), []byte("<script")) {
+				t.Errorf("%s is not UTF-8, or has a script: %q", name, b.Bytes())
+			}
+			for _, c := range b.String() {
+				allowed := c == '\n' || c == '\r' && name == "csv"
+				if unicode.In(c, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) && !allowed {
+					t.Fatalf("%s has the character %U", name, c)
+				}
+			}
+		}
+	})
+}
+
+// foreign is a fleet of which every text has s.
+func foreign(s string) report.Input {
+	in := twenty()
+	f := &in.Fleet
+	f.ID, f.Tool, f.Cluster, f.Experiment, f.Image = s, s, s, s, s
+	for i := range f.Nodes {
+		name := s + fmt.Sprint(i)
+		f.Nodes[i] = fleet.Node{Name: name, Zone: s, Group: s, InstanceType: s, Arch: s, Kernel: s}
+		o := &f.Outcomes[i]
+		o.Node, o.Reason, o.Run, o.ImageID, o.Admitted, in.Odd.Nodes[i] = name, s, s, name, []string{s}, name
+	}
+	f.LeftOut = []fleet.Omission{{Node: s, Reason: s}}
+	for m := range in.Metrics {
+		in.Metrics[m].Name, in.Metrics[m].Title, in.Metrics[m].Unit = s, s, s
+		in.Reasons[m][4] = []string{s, s}
+		in.Judged.Groups[m][0].Name = s
+	}
+	for i := range in.Paths {
+		p := &in.Paths[i]
+		p.Network, p.Losses[0].Reason, p.Silent[0].Reason = s, s, s
+	}
+	return in
 }
 
 var began = time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)

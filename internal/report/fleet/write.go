@@ -25,13 +25,14 @@ func WriteCSV(w io.Writer, d *Document) error {
 			strconv.Itoa(n.Rounds),
 		}
 		if len(n.Findings) == 0 {
-			rows = append(rows, append(append(begin, make([]string, 9)...), n.Run))
+			rows = append(rows, append(append(begin, make([]string, 9)...), plain.Cell(n.Run)))
 		}
 		for i, f := range n.Findings {
 			m := d.Metrics[i]
-			row := append(begin[:len(begin):len(begin)], plain.Cell(m.Name), m.Unit, string(m.Better), string(f.Verdict))
+			row := append(begin[:len(begin):len(begin)], plain.Cell(m.Name), plain.Cell(m.Unit), string(m.Better),
+				string(f.Verdict))
 			rows = append(rows, append(row, number(f.Ratio), number(f.Low), number(f.High), number(f.Adjusted),
-				number(f.Noise), n.Run))
+				number(f.Noise), plain.Cell(n.Run)))
 		}
 	}
 	for _, o := range d.LeftOut {

@@ -14,11 +14,11 @@ import (
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/analysis/analysistest"
-	"github.com/tare-bench/tare/internal/analysis/timeline"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/report/figure"
 	"github.com/tare-bench/tare/internal/report/html"
+	"github.com/tare-bench/tare/internal/store/record"
 	"github.com/tare-bench/tare/internal/text/unit"
 )
 
@@ -245,27 +245,12 @@ func checkLeftOut(t *testing.T, page, rows string) {
 	}
 }
 
-// foreignTimelines are those of a run in which every name of a timeline is foreign text.
-func foreignTimelines(plan *bench.Plan, s string) *report.Timelines {
-	tl := analysistest.Docker(bench.Trial{})
-	for i := range tl.Lanes {
-		tl.Lanes[i].Name, tl.Lanes[i].Role = s, timeline.Role(s+"x")
-	}
-	for i := range tl.Tiles {
-		tl.Tiles[i].Reason, tl.Tiles[i].Class, tl.Tiles[i].Stack = s, timeline.Class(s), []string{s}
-	}
-	tl.Spans[0].Name = s
-	cell := analysistest.TracedCell(1, timeline.Cost{}, tl)
-	r := &timeline.Result{Metric: "first_instruction", Title: s, Cells: []timeline.Cell{cell}}
-	return report.NewTimelines(plan, r, nil)
-}
-
 // TestTimelineOnPage checks that a page says where the time goes: in its question, with a picture whose texts can be
 // read, and all numbers in a table.
 func TestTimelineOnPage(t *testing.T) {
 	run := survey(2, 2, 8)
 	d := document(t, run)
-	d.AddTimelines(foreignTimelines(&run.Header.Plan, "dockerd"))
+	d.AddTimelines(report.NewTimelines(&run.Header.Plan, analysistest.ForeignTimelines("dockerd"), nil))
 	d.Timelines.Differences = []report.TimelineDifference{{Cell: "cellb", Base: "cella", Rows: []report.TimelineRow{
 		{Role: "shim", Kind: "on CPU", Mean: report.Mean{Value: 0.02}},
 	}}}
@@ -289,6 +274,33 @@ func TestTimelineOnPage(t *testing.T) {
 	}
 }
 
+// TestForeignIsDrawn checks that the run of foreign texts, which fuzzers write, reaches everything that a page has.
+func TestForeignIsDrawn(t *testing.T) {
+	run := analysistest.Foreign("foreign")
+	d := document(t, run)
+	d.AddTimelines(report.NewTimelines(&run.Header.Plan, analysistest.ForeignTimelines("foreign"), nil))
+	var kinds []figure.Kind
+	for _, f := range figure.All(d) {
+		if !slices.Contains(kinds, f.Kind) {
+			kinds = append(kinds, f.Kind)
+		}
+	}
+	if len(kinds) != 6 {
+		t.Errorf("only pictures of the kinds %q", kinds)
+	}
+	for name, lines := range map[string]int{
+		"applied": len(d.View.Applied), "paths": len(d.View.DataPaths), "failures": len(d.View.Failures),
+		"notes": len(d.View.Written), "machine": len(d.View.Machine), "plan": len(d.View.Plan),
+	} {
+		if lines == 0 {
+			t.Errorf("nothing is said of %s", name)
+		}
+	}
+	if page := string(write(t, d)); !strings.Contains(page, "the deeper the colour, the larger the difference") {
+		t.Error("the page has no map of findings")
+	}
+}
+
 // FuzzPage writes pages whose every name is foreign text.
 func FuzzPage(f *testing.F) {
 	for _, s := range []string{
@@ -297,31 +309,14 @@ func FuzzPage(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		run := survey(3, 2, 8)
-		for i := range run.Header.Plan.Cells {
-			c := &run.Header.Plan.Cells[i]
-			c.Condition = s
-			if !c.Control {
-				c.Name += s
-			}
-		}
-		for i := range run.Header.Metrics {
-			run.Header.Metrics[i].Title, run.Header.Metrics[i].Unit, run.Header.Metrics[i].Doc = s, s, s
-		}
-		run.Header.Plan.Name, run.Header.Host.Hostname, run.Header.Host.Kernel = s, s, s
-		r, err := analysis.Analyze(run, analysis.Options{Singles: true})
-		if err != nil {
+		run := analysistest.Foreign(s)
+		if record.ValidateHeader(&run.Header) != nil {
 			t.Skip()
 		}
-		d := report.New(r, nil)
-		d.AddTimelines(foreignTimelines(&run.Header.Plan, s))
+		d := document(t, run)
+		d.AddTimelines(report.NewTimelines(&run.Header.Plan, analysistest.ForeignTimelines(s), nil))
 		page := write(t, d)
 		checkHarmless(t, page)
-		for _, r := range string(page) {
-			if r == '\u202e' || r == '\u2066' || r == 0 {
-				t.Fatalf("the page has the character %U", r)
-			}
-		}
 		for _, one := range figure.All(d) {
 			if err := xml.Unmarshal([]byte(one.SVG()), new(struct{ XMLName xml.Name })); err != nil {
 				t.Fatal(err)

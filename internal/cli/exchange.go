@@ -27,7 +27,9 @@ func (a *invocation) exportCommand() *cobra.Command {
 		Use:   "export RUN",
 		Short: "Export a stored run with all its samples",
 		Long: strings.Join(term.Wrap("Export writes a run as it is stored: every sample of every trial, failures included. "+
-			exportDocs()+` RUN is an ID, a unique beginning or end of one, a name, or "last".`, 79), "\n"),
+			exportDocs()+` RUN is an ID, a unique beginning or end of one, a name, or "last". `+
+			"'tare show RUN --format NAME' writes what was found for other programs, such as OpenMetrics (see "+
+			"docs/exports.md).", 79), "\n"),
 		Args: exactlyOne("a run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			write, err := exporter(format)

@@ -7,6 +7,8 @@ import (
 	"io"
 	"maps"
 	"math"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +27,7 @@ import (
 	"github.com/tare-bench/tare/internal/report/hyperfine"
 	"github.com/tare-bench/tare/internal/report/openmetrics"
 	"github.com/tare-bench/tare/internal/report/otlp"
+	"github.com/tare-bench/tare/internal/store/record"
 	"github.com/tare-bench/tare/internal/text/plain"
 )
 
@@ -33,14 +36,16 @@ type reader struct {
 	name  string
 	write func(io.Writer, *report.Document) error
 	read  func(t *testing.T, text []byte, d *report.Document)
+	names *regexp.Regexp // of families, labels and fields, but not those that a run gives
 }
 
 func readers() []reader {
+	fields := regexp.MustCompile(`(?m)^ +"([a-z_]+)": [^{]`)
 	return []reader{
-		{"openmetrics", openmetrics.Write, readOpenMetrics},
-		{"otlp", otlp.Write, readOTLP},
-		{"hyperfine", hyperfine.Write, readHyperfine},
-		{"bencher", bencher.Write, readBencher},
+		{"openmetrics", openmetrics.Write, readOpenMetrics, regexp.MustCompile(`(?m)^# TYPE (\S+)|[{,]([a-z_]+)="`)},
+		{"otlp", otlp.Write, readOTLP, regexp.MustCompile(`"name":"(tare\.[a-z_]+\.)|"key":"([a-z._]+)"`)},
+		{"hyperfine", hyperfine.Write, readHyperfine, fields},
+		{"bencher", bencher.Write, readBencher, fields},
 	}
 }
 
@@ -59,7 +64,7 @@ func checkReader(t *testing.T, r reader, d *report.Document) {
 	t.Helper()
 	var b bytes.Buffer
 	if err := r.write(&b, d); err != nil {
-		if r.name == "hyperfine" && !hasTimes(d) {
+		if r.name == "hyperfine" && len(timedRows(d)) == 0 {
 			return
 		}
 		t.Fatal(err)
@@ -70,24 +75,52 @@ func checkReader(t *testing.T, r reader, d *report.Document) {
 	r.read(t, b.Bytes(), d)
 }
 
+// TestExportsAreDocumented checks that docs/exports.md names everything that these formats have.
+func TestExportsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/exports.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]bool{}
+	for _, s := range states() {
+		d := s.document(t)
+		for _, r := range readers() {
+			var b bytes.Buffer
+			if err := r.write(&b, d); err != nil && len(timedRows(d)) > 0 {
+				t.Fatal(err)
+			}
+			for _, found := range r.names.FindAllStringSubmatch(b.String(), -1) {
+				name := strings.Join(found[1:], "")
+				if strings.HasSuffix(name, ".") {
+					name += "METRIC"
+				}
+				documented[name] = bytes.Contains(page, []byte("`"+name+"`"))
+			}
+		}
+	}
+	for name, is := range documented {
+		if !is {
+			t.Errorf("docs/exports.md lacks %s", name)
+		}
+	}
+	if len(documented) < 60 {
+		t.Errorf("only %d names were looked for", len(documented))
+	}
+}
+
 // FuzzReaders does the same with foreign text for every name.
 func FuzzReaders(f *testing.F) {
 	for _, s := range []string{"docker", attack, `"} 1` + "\n# EOF", `\`, "a\x00b", "{=,}", "\u2028", "é\xff"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		run := analysistest.Run(analysistest.Shape{
-			Seed: 5, Blocks: 7, Cells: []analysistest.Cell{{Name: "base"}, {Name: "x" + s}}, Metrics: analysistest.Lifecycle()[:3],
-		})
-		for i := range run.Header.Plan.Cells {
-			run.Header.Plan.Cells[i].Condition = s
+		run := analysistest.Foreign(s)
+		if record.ValidateHeader(&run.Header) != nil {
+			t.Skip()
 		}
-		m := run.Header.Metrics
-		m[0].Title, m[0].Doc, m[1].Name, m[1].Unit = s, s, "x"+s, s
-		run.Header.Plan.Name, run.Header.Host.Hostname, run.Header.Host.Kernel, run.Header.Tool = s, s, s, s
 		result, err := analysis.Analyze(run, analysis.Options{Singles: true})
 		if err != nil {
-			t.Skip()
+			t.Fatal(err)
 		}
 		d := report.New(result, nil)
 		for _, r := range readers() {
@@ -96,12 +129,18 @@ func FuzzReaders(f *testing.F) {
 	})
 }
 
-func hasTimes(d *report.Document) bool {
-	return slices.ContainsFunc(d.Metrics, func(m report.Metric) bool {
-		return m.Unit == "s" && slices.ContainsFunc(m.Conditions, func(c report.Condition) bool {
-			return slices.ContainsFunc(c.Rows, func(r report.Row) bool { return len(r.Values) > 0 && r.N > 0 })
-		})
-	})
+// timedRows are the rows of single times, in order.
+func timedRows(d *report.Document) (rows []report.Row) {
+	for _, m := range d.Metrics {
+		for _, c := range m.Conditions {
+			for _, r := range c.Rows {
+				if m.Unit == "s" && len(r.Values) > 0 && r.N > 0 {
+					rows = append(rows, r)
+				}
+			}
+		}
+	}
+	return rows
 }
 
 // readOpenMetrics reads with the parser of Prometheus' textfile collector, which wants gauges without times.
@@ -115,7 +154,7 @@ func readOpenMetrics(t *testing.T, text []byte, d *report.Document) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	medians, verdicts := 0, 0
+	got := numbers{}
 	for name, f := range families {
 		if f.GetType() != dto.MetricType_GAUGE || f.GetHelp() == "" {
 			t.Errorf("%s is a %s with the help %q", name, f.GetType(), f.GetHelp())
@@ -144,24 +183,23 @@ func readOpenMetrics(t *testing.T, text []byte, d *report.Document) {
 				t.Errorf("%s has the run's ID, so each run begins a new series", name)
 			}
 		}
-		base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_per_second"), "_seconds"), "_bytes")
-		switch base {
-		case "tare_value":
-			medians += len(f.GetMetric())
-		case "tare_verdict":
-			verdicts += len(f.GetMetric())
+		kind := strings.TrimPrefix(name, "tare_")
+		for _, ending := range []string{"_per_second", "_seconds", "_bytes"} {
+			kind = strings.TrimSuffix(kind, ending)
+		}
+		kind = strings.NewReplacer("effect_ratio", "effect", "effect_difference", "effect").Replace(kind)
+		for _, m := range f.GetMetric() {
+			got[kind] = append(got[kind], m.GetGauge().GetValue())
 		}
 	}
-	if m, v := counted(d); m != medians || v != verdicts {
-		t.Errorf("%d medians and %d verdicts are read, want %d and %d", medians, verdicts, m, v)
-	}
+	got.check(t, numbersOf(d, func(string) int { return 1 }), append(rowKinds(), "verdict")...)
 }
 
-// hostsOf lists the hosts of a group of runs; none = they differ, and no label names one.
+// hostsOf lists the hosts of a group of runs, as it is written; none = they differ, and no label names one.
 func hostsOf(d *report.Document, group string) []string {
 	hosts := []string{}
 	for _, r := range d.Runs {
-		if d.GroupOf(r.ID) == group {
+		if plain.Line(d.GroupOf(r.ID)) == group {
 			hosts = append(hosts, plain.Line(r.Host.Hostname))
 		}
 	}
@@ -171,21 +209,47 @@ func hostsOf(d *report.Document, group string) []string {
 	return hosts
 }
 
-// counted counts the medians and the effects of a document.
-func counted(d *report.Document) (medians, effects int) {
+// numbers are those of a document's rows, by kind.
+type numbers map[string][]float64
+
+// rowKinds are those of numbers with an interval. Verdicts are 1 each.
+func rowKinds() []string {
+	return []string{"value", "value_low", "value_high", "effect", "effect_low", "effect_high"}
+}
+
+// numbersOf collects them: those of a row as often as times says of its group.
+func numbersOf(d *report.Document, times func(group string) int) numbers {
+	n, one := numbers{}, 1.0
+	add := func(times int, kinds []string, all ...*float64) {
+		for i, v := range all {
+			if v != nil {
+				n[kinds[i]] = append(n[kinds[i]], slices.Repeat([]float64{*v}, times)...)
+			}
+		}
+	}
 	for _, m := range d.Metrics {
 		for _, c := range m.Conditions {
 			for _, r := range c.Rows {
-				if r.Median != nil {
-					medians++
-				}
-				if r.Effect != nil {
-					effects++
+				add(times(r.Group), rowKinds(), r.Median, r.Low, r.High)
+				if e := r.Effect; e != nil {
+					add(times(r.Group), append(rowKinds()[3:], "verdict"), e.Estimate, e.Low, e.High, &one)
 				}
 			}
 		}
 	}
-	return medians, effects
+	return n
+}
+
+// check wants the same numbers of some kinds, in any order.
+func (n numbers) check(t *testing.T, want numbers, kinds ...string) {
+	t.Helper()
+	for _, kind := range kinds {
+		slices.Sort(n[kind])
+		slices.Sort(want[kind])
+		if !slices.Equal(n[kind], want[kind]) {
+			t.Errorf("%s: %d numbers are read, want %d, or they are others", kind, len(n[kind]), len(want[kind]))
+		}
+	}
 }
 
 // readOTLP reads with the protocol's own messages, which refuse fields that they do not have.
@@ -195,7 +259,9 @@ func readOTLP(t *testing.T, text []byte, d *report.Document) {
 	if len(lines) != len(d.Runs) {
 		t.Fatalf("%d lines for %d runs", len(lines), len(d.Runs))
 	}
-	for _, line := range lines {
+	got, runs := numbers{}, map[string]int{} // of each group
+	for i, line := range lines {
+		runs[d.GroupOf(d.Runs[i].ID)]++
 		var data metrics.MetricsData
 		if err := protojson.Unmarshal(line, &data); err != nil {
 			t.Fatal(err)
@@ -206,17 +272,20 @@ func readOTLP(t *testing.T, text []byte, d *report.Document) {
 				t.Errorf("%q is there twice", one.GetName())
 			}
 			names[one.GetName()] = true
+			kind := strings.Split(one.GetName(), ".")[1]
 			for _, p := range one.GetGauge().GetDataPoints() {
 				if p.GetTimeUnixNano() == 0 || math.IsNaN(p.GetAsDouble()) {
 					t.Errorf("%s: %v", one.GetName(), p)
 				}
+				got[kind] = append(got[kind], p.GetAsDouble())
 			}
 		}
 	}
+	got.check(t, numbersOf(d, func(group string) int { return runs[group] }), rowKinds()...)
 }
 
 // readHyperfine reads what hyperfine's scripts read, and nothing that its format does not have.
-func readHyperfine(t *testing.T, text []byte, _ *report.Document) {
+func readHyperfine(t *testing.T, text []byte, d *report.Document) {
 	t.Helper()
 	type result struct {
 		Command    *string           `json:"command"`
@@ -242,7 +311,11 @@ func readHyperfine(t *testing.T, text []byte, _ *report.Document) {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		t.Error("something follows the results")
 	}
-	for _, r := range all.Results {
+	rows := timedRows(d)
+	if len(rows) != len(all.Results) {
+		t.Fatalf("%d results, want %d", len(all.Results), len(rows))
+	}
+	for i, r := range all.Results {
 		if r.Command == nil || r.Mean == nil || r.Median == nil || r.User == nil || r.System == nil || r.Min == nil || r.Max == nil {
 			t.Fatalf("a field is missing: %+v", r)
 		}
@@ -251,6 +324,10 @@ func readHyperfine(t *testing.T, text []byte, _ *report.Document) {
 		}
 		if *r.Min != slices.Min(r.Times) || *r.Max != slices.Max(r.Times) || *r.Mean < *r.Min*(1-1e-9) || *r.Mean > *r.Max*(1+1e-9) {
 			t.Errorf("min %v, mean %v and max %v of %v", *r.Min, *r.Mean, *r.Max, r.Times)
+		}
+		values := slices.DeleteFunc(slices.Clone([]float64(rows[i].Values)), math.IsNaN)
+		if *r.Command != plain.Line(rows[i].Cell) || !slices.Equal(r.Times, values) || *r.Median != *rows[i].Median {
+			t.Errorf("%s has the median %v of %v, want those of %s", *r.Command, *r.Median, r.Times, rows[i].Cell)
 		}
 		if r.Parameters["metric"] == "" {
 			t.Error("it is of no metric")
@@ -272,10 +349,14 @@ func readBencher(t *testing.T, text []byte, d *report.Document) {
 	if err := dec.Decode(&all); err != nil {
 		t.Fatal(err)
 	}
-	n := 0
+	got := numbers{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		for measureName, m := range all[name] {
-			n++
+			for i, v := range []*float64{m.Value, m.Lower, m.Upper} {
+				if v != nil {
+					got[rowKinds()[i]] = append(got[rowKinds()[i]], *v)
+				}
+			}
 			switch {
 			case m.Value == nil:
 				t.Errorf("%s %s has no value", name, measureName)
@@ -284,7 +365,5 @@ func readBencher(t *testing.T, text []byte, d *report.Document) {
 			}
 		}
 	}
-	if medians, _ := counted(d); n != medians {
-		t.Errorf("%d values, want %d", n, medians)
-	}
+	got.check(t, numbersOf(d, func(string) int { return 1 }), rowKinds()[:3]...)
 }

@@ -64,13 +64,13 @@ func resultOf(m *report.Metric, c *report.Condition, row *report.Row) (result, b
 	}
 	r := result{
 		Command: plain.Line(row.Cell), Median: *row.Median, Min: slices.Min(times), Max: slices.Max(times), Times: times,
-		ExitCodes: make([]int, len(times)), Parameters: map[string]string{"metric": m.Name},
+		ExitCodes: make([]int, len(times)), Parameters: map[string]string{"metric": plain.Line(m.Name)},
 	}
 	if c.Condition != "" {
-		r.Parameters["condition"] = c.Condition
+		r.Parameters["condition"] = plain.Line(c.Condition)
 	}
 	if row.Group != "" {
-		r.Parameters["group"] = row.Group
+		r.Parameters["group"] = plain.Line(row.Group)
 	}
 	for _, t := range times {
 		r.Mean += t / float64(len(times))

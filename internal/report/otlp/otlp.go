@@ -1,12 +1,14 @@
 // Package otlp renders a report as metrics of OpenTelemetry: JSON lines as the file exporter
 // writes them, which a collector reads with its receiver otlpjsonfile. There is no convention for
-// benchmarks, so values are tare.value and what cells differ by is tare.effect.
+// benchmarks, so values are tare.value and what cells differ by is tare.effect, each with the ends of
+// its interval: docs/exports.md has all names.
 package otlp
 
 import (
 	"encoding/json"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -83,27 +85,39 @@ func Write(w io.Writer, d *report.Document) error {
 func metrics(d *report.Document, r *report.Run, group string) (all []metric) {
 	at := strconv.FormatInt(r.Began.Add(time.Duration(r.Wall*float64(time.Second))).UnixNano(), 10)
 	for i := range d.Metrics {
-		m := &d.Metrics[i]
-		values := metric{Name: "tare.value." + plain.Line(m.Name), Description: plain.Line(m.Doc), Unit: unitOf(m.Unit)}
-		effects := metric{Name: "tare.effect." + plain.Line(m.Name), Description: plain.Line(m.Doc), Unit: "1"}
-		if m.Scale == bench.Difference {
-			effects.Unit = values.Unit
-		}
-		for _, c := range m.Conditions {
-			for _, row := range c.Rows {
-				if row.Group != group {
-					continue
-				}
-				values.add(at, row.Median, "cell", row.Cell, "condition", c.Condition)
-				if e := row.Effect; e != nil {
-					effects.add(at, e.Estimate, "cell", row.Cell, "condition", c.Condition, "baseline", c.Baseline,
-						"verdict", e.Verdict)
-				}
-			}
-		}
-		for _, x := range []metric{values, effects} {
+		for _, x := range metricsOf(&d.Metrics[i], at, group) {
 			if len(x.Gauge.DataPoints) > 0 {
 				all = append(all, x)
+			}
+		}
+	}
+	return all
+}
+
+// metricsOf are those of one metric: the medians and the ends of their intervals, then the same of effects.
+func metricsOf(m *report.Metric, at, group string) []metric {
+	var all []metric
+	for _, kind := range []string{"value", "value_low", "value_high", "effect", "effect_low", "effect_high"} {
+		x := metric{Name: "tare." + kind + "." + plain.Line(m.Name), Description: plain.Line(m.Doc), Unit: unitOf(m.Unit)}
+		if m.Scale != bench.Difference && strings.HasPrefix(kind, "effect") {
+			x.Unit = "1"
+		}
+		all = append(all, x)
+	}
+	for _, c := range m.Conditions {
+		for _, row := range c.Rows {
+			if row.Group != group {
+				continue
+			}
+			of := []string{"cell", row.Cell, "condition", c.Condition}
+			for i, v := range []*float64{row.Median, row.Low, row.High} {
+				all[i].add(at, v, of...)
+			}
+			if e := row.Effect; e != nil {
+				of = append(of, "baseline", c.Baseline, "verdict", e.Verdict)
+				for i, v := range []*float64{e.Estimate, e.Low, e.High} {
+					all[3+i].add(at, v, of...)
+				}
 			}
 		}
 	}

@@ -737,6 +737,7 @@ const attack = "=cmd|' /C calc'!A1 \x1b[31m\x1b]0;title\x07\u202egnp\u0085\u2028
 func hostile() *bench.Run {
 	run := analysistest.Foreign(attack)
 	run.Header.Warnings[0].Cells = []int{-1, 1, 99}
+	run.Header.Metrics[1].Unit = "<b" // longer ones have no room beside an axis
 	run.Samples[3].Outcome = attack
 	return run
 }

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -158,6 +160,26 @@ func TestFits(t *testing.T) {
 			}
 			checkWidth(t, s.name+", as a plot", b.Bytes(), width)
 		}
+	}
+}
+
+// TestMarksFit checks that no row is wider than the terminal for the marks at its end.
+func TestMarksFit(t *testing.T) {
+	all := states()
+	d := all[slices.IndexFunc(all, func(s state) bool { return s.name == "quick" })].document(t)
+	for _, table := range d.Tables {
+		for _, g := range table.Groups {
+			for i := range g.Lines {
+				g.Lines[i].Marks = []int{1, 2}
+			}
+		}
+	}
+	for width := 60; width <= 130; width++ {
+		var b bytes.Buffer
+		if err := text.Write(&b, d, text.Options{Width: width, All: true}); err != nil {
+			t.Fatal(err)
+		}
+		checkWidth(t, fmt.Sprint(width), b.Bytes(), width)
 	}
 }
 

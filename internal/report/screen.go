@@ -297,8 +297,8 @@ func (t *Trust) undecidedText() string {
 	if len(t.Settle) == 0 {
 		return s
 	}
-	needs := func(i int) string {
-		text := unit.Format(float64(t.Settle[i]), unit.Count)
+	needs := func(i int, in string) string {
+		text := unit.Format(float64(t.Settle[i]), unit.Count) + in
 		if len(t.SettleBudgets) > 0 {
 			text += " (" + t.SettleBudgets[i] + " more)"
 		}
@@ -306,11 +306,11 @@ func (t *Trust) undecidedText() string {
 	}
 	switch {
 	case len(t.needs) < t.Undecided: // what the others need is not known
-		return s + "; the first needs about " + needs(0)
+		return s + "; the first needs about " + needs(0, " in all")
 	case t.Settle[0] == t.Settle[1]:
-		return s + "; about " + needs(0) + " would do"
+		return s + "; about " + needs(0, " in all") + " would do"
 	default:
-		return s + "; the first needs about " + needs(0) + ", the last " + needs(1)
+		return s + "; the first needs about " + needs(0, " in all") + ", the last " + needs(1, "")
 	}
 }
 

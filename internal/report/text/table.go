@@ -188,31 +188,49 @@ func (p *printer) row(t *report.Table, cols []column, r *report.TableRow, last b
 	}
 	tail := strings.Repeat(" ", gap) + p.paint(word, toneStyle(r.Tone))
 	width := gap + term.Width(word)
-	if m := marks(r.Marks); m != "" {
-		fill := max(0, gap+verdict.width-width) + gap
+	m := marks(r.Marks)
+	if fill := max(0, gap+verdict.width-width) + gap; m != "" && p.hasRoom(term.Width(line)+width+fill, m) {
 		tail += strings.Repeat(" ", fill) + m
 		width += fill + term.Width(m)
+		m = ""
 	}
 	if bar := p.bar(r.Bar, p.Width-used-2*gap); bar != "" {
 		tail += strings.Repeat(" ", used-term.Width(line)-width+2*gap) + bar
 	}
 	p.line(line + tail)
+	p.marksBelow(m)
+}
+
+// hasRoom reports whether marks fit at the end of a line that is so wide.
+func (p *printer) hasRoom(width int, marks string) bool { return width+term.Width(marks) <= p.Width }
+
+// marksBelow writes the marks of a row for which the row had no room.
+func (p *printer) marksBelow(marks string) {
+	if marks != "" {
+		p.line(strings.Repeat(" ", max(0, p.Width-term.Width(marks))) + marks)
+	}
 }
 
 // coloredRow writes a row in which each cell has its own colour.
 func (p *printer) coloredRow(cols []column, r *report.TableRow, name string) {
 	var line strings.Builder
 	line.WriteString(indent + indent)
+	width := 2 * len(indent)
 	for i, c := range cols {
 		if i > 0 {
 			line.WriteString(strings.Repeat(" ", gap))
+			width += gap
 		}
 		line.WriteString(p.paint(term.Pad(cell(r, c, name), c.width, c.right), toneStyle(r.Tones[c.index])))
+		width += c.width
 	}
-	if m := marks(r.Marks); m != "" {
+	m := marks(r.Marks)
+	if m != "" && p.hasRoom(width+gap, m) {
 		line.WriteString(strings.Repeat(" ", gap) + m)
+		m = ""
 	}
 	p.line(line.String())
+	p.marksBelow(m)
 }
 
 func cell(r *report.TableRow, c column, name string) string {

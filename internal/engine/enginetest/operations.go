@@ -46,11 +46,11 @@ func pauses(t *testing.T, s *suite, e bench.Pauser) {
 	s.remove(t, x)
 }
 
-// pause tries several times: with control groups of version 1, runc gives up where processes do not freeze soon, as
-// on a machine with much else to do (libcontainer/cgroups/fs/freezer.go: "unable to freeze"). tare itself does not
+// pause tries again for a while: with control groups of version 1, runc gives up where processes do not freeze soon,
+// as on a machine with much else to do (libcontainer/cgroups/fs/freezer.go: "unable to freeze"). tare itself does not
 // try again: that the engine fails now and then is something to know.
 func pause(t *testing.T, e bench.Pauser, x *trial) (err error) {
-	for range 3 {
+	for deadline := time.Now().Add(testTimeout); time.Now().Before(deadline); time.Sleep(time.Second) {
 		if err = e.Pause(t.Context(), x.Container); err == nil || !strings.Contains(err.Error(), "unable to freeze") {
 			break
 		}

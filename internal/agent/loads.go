@@ -59,8 +59,8 @@ func runLoads(args []string, stdout, stderr io.Writer) int {
 }
 
 // RunLoads is what task "load" does with its arguments, for any program that has loads: it waits until the
-// machine has settled, runs loads one after the other, and prints the report of each. The program then stays
-// until it is stopped: the kernel tells the usage of a process only while it exists. Fail ends the program; it is
+// machine has settled, runs loads one after the other, and prints the report of each. After that the program has to
+// stay until it is stopped: the kernel tells the usage of a process only while it exists. Fail ends the program; it is
 // called if the program waits for a turn that nobody gives.
 func RunLoads(all []Loader, args []string, stdout io.Writer, fail func(error)) error {
 	var page *turn.Page
@@ -113,5 +113,5 @@ func loadNames(all []Loader) string {
 	for _, l := range all {
 		names = append(names, l.Name)
 	}
-	return strings.Join(names, " ")
+	return strings.Join(names, ", ")
 }

@@ -124,10 +124,11 @@ func (a *invocation) gate(ctx context.Context, cmd *cobra.Command, args []string
 		}
 	})
 	if len(changed) > 0 {
-		return &usageError{
-			fmt.Errorf("%s: a stored run cannot be changed", sentenceList(changed)),
-			"leave them out, or name an experiment; 'tare run --help' lists those that are built in",
+		hint := "leave them out, or name an experiment; 'tare run --help' lists those that are built in"
+		if near, ok := experiment.Nearest(args[0], builtinNames()); ok {
+			hint = fmt.Sprintf("did you mean the experiment %s? Otherwise %s", near, hint)
 		}
+		return &usageError{fmt.Errorf("%s: a stored run cannot be changed", sentenceList(changed)), hint}
 	}
 	margin, err := storedMargin(o.overrides.Smallest)
 	if err != nil {

@@ -270,15 +270,19 @@ func noExperiment(name string) error {
 			fmt.Sprintf("%s is an engine: write engines with commas, such as --engine native,%s", name, name),
 		}
 	}
-	var known []string
-	for _, b := range experiment.Builtins() {
-		known = append(known, b.Name)
-	}
+	known := builtinNames()
 	hint := "built-in experiments: " + strings.Join(known, ", ") + "; or give a YAML file"
 	if near, ok := experiment.Nearest(name, known); ok {
 		hint = fmt.Sprintf("did you mean %s? %s", near, hint)
 	}
 	return &usageError{fmt.Errorf("unknown experiment %q", name), hint}
+}
+
+func builtinNames() (names []string) {
+	for _, b := range experiment.Builtins() {
+		names = append(names, b.Name)
+	}
+	return names
 }
 
 func (a *invocation) planCommand() *cobra.Command {

@@ -155,7 +155,7 @@ func (f *families) runs(d *report.Document) {
 		if i > 0 {
 			continue // of several runs of one host, series would be there twice
 		}
-		f.of("tare_run_end_timestamp_seconds", "seconds", "When the last trial ended.").add(of, &ended)
+		f.of("tare_run_end_timestamp_seconds", "seconds", "When the first run began, plus the time that it measured.").add(of, &ended)
 		for _, t := range []struct {
 			outcome string
 			n       int

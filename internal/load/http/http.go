@@ -67,7 +67,7 @@ func RunWith(a *load.Args, client func(*Plan, *Target) Client) (*load.Report, er
 func (l *loader) stretch(r *load.Report, before *outcome, p Plan) error {
 	l.turns.Whole()
 	l.turns = nil
-	p.Time, p.Requests, p.Repeat = p.Time/load.StretchShare, p.Requests/load.StretchShare, 1
+	p = p.uninterrupted()
 	o, err := l.observe(&p)
 	if err != nil {
 		return err

@@ -60,3 +60,18 @@ func (p *fakePool) close() tally {
 	t.counts = p.done
 	return t
 }
+
+// The stretch that nothing interrupts is a quarter: of the rounds, as long as each may stay whole.
+func TestUninterrupted(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[Plan]Plan{
+		{Time: time.Second}:                               {Time: time.Second / 4, Repeat: 1},
+		{Time: time.Second, Requests: 2000, Repeat: 1}:    {Time: time.Second / 4, Requests: 500, Repeat: 1},
+		{Time: time.Second, Requests: 1000, Repeat: 20}:   {Time: time.Second / 4, Requests: 1000, Repeat: 5},
+		{Time: time.Second, Requests: 100_000, Repeat: 3}: {Time: time.Second / 4, Requests: 25_000, Repeat: 1},
+	} {
+		if got := given.uninterrupted(); got != want {
+			t.Errorf("%+v: %+v, want %+v", given, got, want)
+		}
+	}
+}

@@ -93,10 +93,22 @@ func (p *Plan) Check() error {
 }
 
 // TakesTurns reports whether nothing changes if the client rests now and then: not where
-// requests are due at fixed times.
+// requests are due at fixed times. The rounds of a number of requests are stages.
 func (p *Plan) TakesTurns() bool {
 	const few = 1000 // requests, which are sent before a turn is over
-	return !p.open() && !p.Ramp && (p.Requests == 0 || p.Requests > few)
+	return !p.open() && !p.Ramp && (p.Requests == 0 || p.Requests*int64(max(1, p.Repeat)) > few)
+}
+
+// uninterrupted is the plan of the stretch that nothing interrupts: a share of the rounds where there are
+// enough of them, else of the requests.
+func (p Plan) uninterrupted() Plan {
+	p.Time /= load.StretchShare
+	if p.Repeat >= load.StretchShare {
+		p.Repeat /= load.StretchShare
+	} else {
+		p.Requests, p.Repeat = p.Requests/load.StretchShare, 1
+	}
+	return p
 }
 
 // open reports whether the loop is open: requests are sent when they are due.

@@ -171,7 +171,7 @@ func (w workload) CheckParams(params map[string]string) error {
 	case params["ramp"] == "yes" && share:
 		return errors.New("a ramp cannot start at a share: give a rate in requests per second")
 	}
-	if err := options(params); err != nil || tool == nil {
+	if _, err := plan(params); err != nil || tool == nil {
 		return err
 	}
 	return tool.UnknownOptions(w.Params(), params, tool.unknown...)
@@ -179,21 +179,24 @@ func (w workload) CheckParams(params map[string]string) error {
 
 // TakesTurns implements bench.TurnTaker: a closed loop of tare's own client does.
 func (workload) TakesTurns(params map[string]string) bool {
-	return params["tool"] == "" && params["rate"] == "0" && params["ramp"] == "no" &&
-		params["tls"] != "yes" && params["http2"] != "yes"
+	if params["tool"] != "" || params["tls"] == "yes" || params["http2"] == "yes" {
+		return false
+	}
+	p, err := plan(params)
+	return err == nil && p.TakesTurns()
 }
 
 // encrypted reports whether the client needs TLS or HTTP/2.
 func encrypted(t bench.Task) bool { return t.Params["tls"] == "yes" || t.Params["http2"] == "yes" }
 
-// options returns which options of the load contradict one another.
-func options(params map[string]string) error {
+// plan returns what tare's own client does with these options; the error says which contradict one another.
+func plan(params map[string]string) (http.Plan, error) {
 	args, err := load.ParseArgs(load.Words(clientOptions(params)))
 	if err != nil {
-		return err
+		return http.Plan{}, err
 	}
 	p, err := http.Read(args)
-	return errors.Join(err, p.Check())
+	return p, errors.Join(err, p.Check())
 }
 
 // clientOptions returns the options of the load.

@@ -1,10 +1,13 @@
 package cli_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -46,11 +49,15 @@ func TestComposeKilled(t *testing.T) {
 				"--washout", "off", "--param", "services=8")
 			p.await(t, r, 0)
 			id := p.last(t).Header.ID
-			awaitProcess(t, r, "tare-"+id, " up -d")
-			if err := r.cmd.Process.Kill(); err != nil {
+			pid := awaitProcess(t, r, "tare-"+id, " up -d")
+			compose := syscall.Kill(pid, syscall.SIGSTOP) // on a busy machine it would be done before tare is
+			if err := errors.Join(compose, r.cmd.Process.Kill()); err != nil {
 				t.Fatal(err)
 			}
 			r.end(t)
+			if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
 			if clean := p.must(t, "clean"); !strings.Contains(clean.stdout, "process") {
 				t.Errorf("clean has ended no process:\n%s", clean.stdout)
 			}
@@ -63,21 +70,22 @@ func TestComposeKilled(t *testing.T) {
 	}
 }
 
-// awaitProcess waits until there is a process whose command line has all of these words.
-func awaitProcess(t *testing.T, r *process, words ...string) {
+// awaitProcess waits until there is a process whose command line has all of these words, and returns its number.
+func awaitProcess(t *testing.T, r *process, words ...string) (pid int) {
 	t.Helper()
 	for until := time.Now().Add(testTimeout); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
-		for _, line := range commandLines() {
+		for pid, line := range commandLines() {
 			missing := false
 			for _, word := range words {
 				missing = missing || !strings.Contains(line, word)
 			}
 			if !missing {
-				return
+				return pid
 			}
 		}
 	}
 	t.Fatalf("no process has %q; tare said:\n%s", words, &r.stderr)
+	return 0
 }
 
 // nothingInPodman wants no object of a run in Podman.
@@ -95,11 +103,13 @@ func nothingInPodman(t *testing.T, id string) {
 }
 
 // commandLines are those of all processes.
-func commandLines() (all []string) {
+func commandLines() map[int]string {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is right
+	all := map[int]string{}
 	for _, file := range files {
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 		text, _ := os.ReadFile(file) // it may have ended
-		all = append(all, strings.ReplaceAll(string(text), "\x00", " "))
+		all[pid] = strings.ReplaceAll(string(text), "\x00", " ")
 	}
 	return all
 }

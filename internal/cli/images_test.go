@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"math"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -29,15 +30,15 @@ func TestOneImageUnderTwoNames(t *testing.T) {
 	if strings.Contains(r.stderr, "only image") {
 		t.Errorf("two images are said to be one: %s", r.stderr)
 	}
-	seen := 0
+	seen, answered := 0, fewest(d, "rate.requests")
 	for _, m := range d.Metrics {
 		if m.Role != bench.Primary {
 			continue
 		}
 		seen++
 		rows := m.Conditions[0].Rows
-		if m.Name == "rate.time.p99" && slices.ContainsFunc(d.Warned, isRateMissed) {
-			continue // this machine is too busy for a rate, and the report says so
+		if m.Name == "rate.time.p99" && (answered < 1000 || slices.ContainsFunc(d.Warned, isRateMissed)) {
+			continue // this machine is too busy for a rate, or for so many answers that one has a p99
 		}
 		if len(rows) != 2 || rows[0].N != 1 || rows[1].N != 1 {
 			t.Errorf("%s: %+v; %+v", m.Name, rows, d.Warned)
@@ -51,6 +52,22 @@ func TestOneImageUnderTwoNames(t *testing.T) {
 	if seen != 10 || d.Metrics[0].Conditions[0].Rows[1].Cell != "tar:"+packed {
 		t.Errorf("%d questions, the second cell is %q", seen, d.Metrics[0].Conditions[0].Rows[1].Cell)
 	}
+}
+
+// fewest is the least median of the cells; 0 where one has none.
+func fewest(d report.Document, metric string) float64 {
+	least := math.Inf(1)
+	for _, m := range d.Metrics {
+		if m.Name == metric {
+			for _, r := range m.Conditions[0].Rows {
+				if r.Median == nil {
+					return 0
+				}
+				least = min(least, *r.Median)
+			}
+		}
+	}
+	return least
 }
 
 func isRateMissed(w report.Warning) bool { return w.Code == "rate-missed" }

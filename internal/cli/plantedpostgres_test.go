@@ -32,15 +32,12 @@ type finding struct {
 }
 
 // blocks are how many a run needs to find it. With fewer than 10 no counter is a reason: each has to stand out among all
-// of them. More cells are more comparisons, of which each needs more.
+// of them. What has to be found in several comparisons needs more.
 func (p *postgresPlant) blocks() int {
-	if len(p.cells) > 2 {
+	if len(p.findings) > 1 {
 		return 14
 	}
-	if slices.ContainsFunc(p.findings, func(f finding) bool { return f.reason != "" }) {
-		return 10
-	}
-	return 8
+	return 10
 }
 
 func postgresPlants() map[string]postgresPlant {

@@ -108,7 +108,7 @@ func TestPlantedInTurns(t *testing.T) {
 				}
 			}
 			if enough {
-				t.Error("neither of two runs is right")
+				t.Fatal("neither of two runs is right")
 			}
 			wantAtMost(t, wrong, runs, 0.05, "runs are not right")
 		})
@@ -119,10 +119,14 @@ func TestPlantedInTurns(t *testing.T) {
 func (plant *turnsPlant) measure(t *testing.T, p *testEnv, args []string, seed int) (wrong string) {
 	t.Helper()
 	var d report.Document
-	decode(t, p.must(t, slices.Concat([]string{"run"}, args, []string{
+	s := p.tare(t, slices.Concat([]string{"run"}, args, []string{
 		"--interleave", "20ms", "--primary", plant.metric, "--blocks", "10", "--warmup", "0", "--washout", "30ms",
 		"--precision", "off", "--no-control", "--json", "--seed", fmt.Sprint(seed),
-	})...).stdout, &d)
+	})...)
+	if s.code != 0 {
+		return fmt.Sprintf("exit code %d: %s", s.code, s.stderr)
+	}
+	decode(t, s.stdout, &d)
 	plant.checkTurns(t, p, &d)
 	m := d.Metrics[slices.IndexFunc(d.Metrics, func(m report.Metric) bool { return m.Name == plant.metric })]
 	e := m.Conditions[0].Rows[1].Effect

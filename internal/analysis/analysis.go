@@ -69,12 +69,13 @@ type Result struct {
 	Failures  []Failure      // by cell
 	DataPaths []DataPath     // by cell, without cells that have neither data nor a client
 	// Applied is, by cell of the plan, what the engine applied in its first successful trial; nil without one.
-	Applied  []*bench.Applied
-	Spectra  []Spectrum      // percentiles of single operations, by metric and condition
-	Levels   []Level         // of cells that took turns
-	Curves   []Curve         // single operations one after the other, by metric and condition
-	Warnings []bench.Warning // those of the header first
-	Trust    Trust
+	Applied   []*bench.Applied
+	Spectra   []Spectrum      // percentiles of single operations, by metric and condition
+	Levels    []Level         // of cells that took turns
+	TurnCosts []TurnCost      // by cell
+	Curves    []Curve         // single operations one after the other, by metric and condition
+	Warnings  []bench.Warning // those of the header first
+	Trust     Trust
 }
 
 // Incomplete reports whether the run was never finished.
@@ -330,6 +331,7 @@ func Analyze(run *bench.Run, opt Options) (*Result, error) {
 		DataPaths:   dataPaths(run, applied),
 		Applied:     applied,
 		Levels:      Levels(run),
+		TurnCosts:   TurnCosts(run),
 
 		BlockNumbers: t.blocks,
 	}

@@ -31,20 +31,23 @@ func (p *testEnv) runtime(t *testing.T, name string) string {
 }
 
 // faultyRuntime is testdata/runtime, built once for all names.
-var faultyRuntime = sync.OnceValues(func() ([]byte, error) {
-	dir, err := os.MkdirTemp("", "tare-runtime-")
+var faultyRuntime = sync.OnceValues(func() ([]byte, error) { return buildProgram("runtime") })
+
+// buildProgram builds a program of testdata.
+func buildProgram(name string) ([]byte, error) {
+	dir, err := os.MkdirTemp("", "tare-"+name+"-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // at worst a leftover in the temporary directory
-	path := filepath.Join(dir, "runtime")
-	cmd := exec.Command("go", "build", "-o", path, "./testdata/runtime")
+	path := filepath.Join(dir, name)
+	cmd := exec.Command("go", "build", "-o", path, "./testdata/"+name)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build a runtime that misbehaves: %w\n%s", err, out)
+		return nil, fmt.Errorf("build a program of testdata: %w\n%s", err, out)
 	}
 	return os.ReadFile(path)
-})
+}
 
 // shortTimeouts is a run in which an operation may take three seconds, because beside other tests what does end needs a
 // while too, and native goes on when the other engine does not.

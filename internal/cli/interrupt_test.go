@@ -330,7 +330,7 @@ func TestInterruptedTells(t *testing.T) {
 // resume finishes the run.
 func TestKilledInTurns(t *testing.T) {
 	t.Parallel() // nothing is measured
-	engines := []string{"native", "runc"}
+	engines := []string{"native", "runc", "docker"}
 	if !testing.Short() {
 		engines = append(engines, "floor", "crun")
 	}
@@ -369,11 +369,7 @@ func (p *testEnv) awaitTurns(t *testing.T, r *process, n int) (pids []int) {
 	id := p.last(t).Header.ID
 	for until := time.Now().Add(testTimeout); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
 		pids = nil
-		for _, found := range processes([]string{id}) {
-			pid, err := strconv.Atoi(strings.TrimPrefix(strings.Fields(found)[1], "/proc/"))
-			if err != nil {
-				t.Fatal(err)
-			}
+		for _, pid := range slices.Concat(pidsOf(t, id), p.dockerPids(t, id)) {
 			file, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", pid, turn.FD)) // it may have ended
 			if strings.Contains(file, "tare-turns") && !slices.Contains(pids, pid) {
 				pids = append(pids, pid)
@@ -385,4 +381,39 @@ func (p *testEnv) awaitTurns(t *testing.T, r *process, n int) (pids []int) {
 	}
 	t.Fatalf("%d of %d processes take turns after %v; it said:\n%s", len(pids), n, testTimeout, &r.stderr)
 	return nil
+}
+
+// pidsOf lists the processes that have the ID of a run on them.
+func pidsOf(t *testing.T, id string) (pids []int) {
+	t.Helper()
+	for _, found := range processes([]string{id}) {
+		pid, err := strconv.Atoi(strings.TrimPrefix(strings.Fields(found)[1], "/proc/"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// dockerPids lists the first processes of the containers that a Docker daemon runs for a run.
+func (p *testEnv) dockerPids(t *testing.T, id string) (pids []int) {
+	t.Helper()
+	listed, ok := ask(t, p.docker, "/containers/json")
+	if !ok || !strings.Contains(listed, id) {
+		return nil
+	}
+	var containers []struct {
+		ID     string `json:"Id"`
+		Labels map[string]string
+	}
+	decode(t, listed, &containers)
+	for _, c := range containers {
+		var one struct{ State struct{ Pid int } }
+		if text, ok := ask(t, p.docker, "/containers/"+c.ID+"/json"); ok && c.Labels["tare.run"] == id {
+			decode(t, text, &one)
+			pids = append(pids, one.State.Pid)
+		}
+	}
+	return pids
 }

@@ -80,6 +80,9 @@ func New(r *analysis.Result, short Short) *Document {
 	for _, l := range r.Levels {
 		d.Levels = append(d.Levels, newLevel(cells, l))
 	}
+	for _, c := range r.TurnCosts {
+		d.TurnCosts = append(d.TurnCosts, newTurnCost(cells, c))
+	}
 	for _, w := range r.Warnings {
 		d.Warned = append(d.Warned, newWarn(cells, w))
 	}

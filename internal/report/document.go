@@ -42,11 +42,12 @@ type Document struct {
 	// how cells were reached and what their data lay on; those without either left out
 	DataPaths   []DataPath   `json:"ways"`
 	Levels      []Level      `json:"levels,omitempty"` // where the noise of cells that took turns comes from
-	Settings    []Applied    `json:"applied"`          // what the engines applied; empty in a comparison
-	Warned      []Warning    `json:"warnings"`         // what the reader must know
-	Differences []Difference `json:"differences"`      // what is not the same in all runs of a comparison
-	Spectra     []Spectrum   `json:"spectra"`          // percentiles of single operations
-	Curves      []Curve      `json:"curves"`           // single operations one after the other
+	TurnCosts   []TurnCost   `json:"turn_costs,omitempty"`
+	Settings    []Applied    `json:"applied"`     // what the engines applied; empty in a comparison
+	Warned      []Warning    `json:"warnings"`    // what the reader must know
+	Differences []Difference `json:"differences"` // what is not the same in all runs of a comparison
+	Spectra     []Spectrum   `json:"spectra"`     // percentiles of single operations
+	Curves      []Curve      `json:"curves"`      // single operations one after the other
 	// Timelines say where the time of starts goes; nil unless trials were traced for that.
 	Timelines *Timelines `json:"timelines,omitempty"`
 	Trust     *Trust     `json:"trust,omitempty"`
@@ -342,6 +343,7 @@ type View struct {
 	Canceled     []Line // trials that the user ended early
 	DataPaths    []Line
 	Levels       []Line
+	Turns        []Line  // what they have cost
 	Applied      []Line  // what the engines applied
 	Machine      []Line  // what the head leaves out of the machine, and the settings of the engines
 	Plan         []Line  // what was fixed before the first trial

@@ -58,10 +58,11 @@ func TestFieldsAreDocumented(t *testing.T) {
 		Runs: make([]report.Run, 1), Groups: make([]report.Group, 1), Reasons: make([]report.Reason, 1),
 		Failed: []report.Failure{{Part: "disk"}}, Warned: make([]report.Warning, 1),
 		Differences: make([]report.Difference, 1), Spectra: make([]report.Spectrum, 1), Curves: make([]report.Curve, 1),
-		Levels: make([]report.Level, 1), Timelines: &report.Timelines{},
+		Levels: make([]report.Level, 1), TurnCosts: make([]report.TurnCost, 1), Timelines: &report.Timelines{},
 	}
 	for section, v := range map[string]any{
-		"The report": d, "A run": d.Runs[0], "Trials": report.Trials{}, "A plan": report.Plan{},
+		"The report": d, "A run": d.Runs[0], "Trials": report.Trials{},
+		"A plan":           report.Plan{Slice: 1, Whole: make([]bench.Whole, 1)},
 		"What was applied": report.Applied{}, "A group": d.Groups[0], "A metric": report.Metric{},
 		"A condition": report.Condition{}, "A level of a condition": report.ConditionLevel{Number: new(float64)},
 		"A row": report.Row{InRun: &report.InRun{}, Finding: &report.Finding{}}, "A finding": report.Finding{},
@@ -74,7 +75,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 		"A difference of timelines": report.TimelineDifference{}, "A row of a timeline": report.TimelineRow{},
 		"A mean":      report.Mean{},
 		"A judgement": gate.Judgement{}, "A check": gate.Check{},
-		"A level": d.Levels[0], "A difference": d.Differences[0], "A warning": d.Warned[0],
+		"A level": d.Levels[0], "A turn's cost": d.TurnCosts[0], "A difference": d.Differences[0], "A warning": d.Warned[0],
 	} {
 		b, err := json.Marshal(v)
 		if err != nil {

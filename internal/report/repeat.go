@@ -21,6 +21,10 @@ type Plan struct {
 	MaxBlocks int               `json:"max_blocks"`
 	Budget    float64           `json:"budget_seconds"` // 0 = no limit
 	Params    map[string]string `json:"params"`         // options of the workload that every cell has alike
+	// Slice is how long the turns of cells are; 0 = all trials run whole. Whole says why trials run whole although
+	// turns were asked for.
+	Slice float64       `json:"slice_seconds,omitempty"`
+	Whole []bench.Whole `json:"whole,omitempty"`
 	// Command plans the same, for a shell. It is empty where a command line cannot say it: for engines with
 	// options of their own, for names that a shell would not take as they are, for baselines with several names,
 	// and for what another program has measured.
@@ -31,6 +35,7 @@ func newPlan(h *bench.Header) Plan {
 	p := Plan{
 		Factors: append([]bench.Factor{}, h.Plan.Factors...), MinBlocks: h.Plan.MinBlocks, MaxBlocks: h.Plan.MaxBlocks,
 		Budget: h.Plan.Budget.Seconds(), Params: commonParams(h.Plan.Cells),
+		Slice: h.Plan.Slice.Seconds(), Whole: h.Plan.Whole,
 	}
 	p.Command = p.command(h)
 	return p

@@ -61,6 +61,7 @@ func states() []state {
 		{name: "scaling", runs: single(scaling)},
 		{name: "percentiles", runs: single(percentiles)},
 		{name: "curves", runs: single(curves)},
+		{name: "turns", runs: single(turns)},
 		{name: "survey", runs: single(survey)},
 		{name: "survey-folded", runs: single(folded)},
 		{name: "machine", runs: single(machine)},
@@ -303,6 +304,41 @@ func curves() *bench.Run {
 		s.Values[0] *= 2 << 20
 		s.Values[1] *= 8
 		s.Series = []bench.Series{memory, start}
+	}
+	return run
+}
+
+// turns is a run whose cells took turns under one condition, and ran whole under the other.
+func turns() *bench.Run {
+	state := func(name, unit string) bench.Metric {
+		return bench.Metric{Name: name, Title: name, Unit: unit, Better: bench.Neither, Role: bench.State, Scale: bench.Difference}
+	}
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 78, Blocks: 20, Conditions: []string{"cpus=2", "cpus=0.5"},
+		Cells: []analysistest.Cell{{Name: "native"}, {Name: "runc", Factor: 0.98}},
+		Metrics: []bench.Metric{
+			{Name: "cpu.single", Title: "compute, one thread", Unit: "1/s", Better: bench.Higher, Role: bench.Primary, Scale: bench.Ratio, Doc: "Operations per second."},
+			state("trial.turns", "1"), state("trial.turns_time", "s"), state("trial.turns_lost", "s"),
+		},
+		Noise: func(r *rand.Rand) float64 { return 0.004 * r.NormFloat64() },
+	})
+	run.Header.Plan.Slice = 20 * time.Millisecond
+	run.Header.Plan.Whole = []bench.Whole{{
+		Condition: "cpus=0.5", Reason: "native has a CPU quota, which a container that rests between turns would never meet",
+	}}
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		if run.Header.Plan.Cells[s.Trial.Cell].Condition == "cpus=0.5" {
+			s.Values[1], s.Values[2], s.Values[3] = math.NaN(), math.NaN(), math.NaN()
+			continue
+		}
+		random := rand.New(rand.NewPCG(uint64(i), 9))
+		speeds := bench.Series{Metric: "cpu.single.slices"}
+		for range 50 {
+			speeds.Values = append(speeds.Values, 2100*s.Values[0]*math.Exp(0.01*random.NormFloat64()))
+		}
+		s.Values[1], s.Values[2], s.Values[3] = float64(58+i%3), 1.03, 0.012
+		s.Series = []bench.Series{speeds}
 	}
 	return run
 }

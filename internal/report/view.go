@@ -18,6 +18,7 @@ func (d *Document) sayRun(r *analysis.Result, short Short) {
 	}
 	d.Head = append(d.Head, awayParts(run.Engines)...)
 	d.Head = append(d.Head, lookParts(run)...)
+	d.Head = append(d.Head, d.turnParts(&r.Header.Plan)...)
 	marks := d.note(r.Warnings, short)
 	if run.Trials.OK > 0 {
 		d.sayMetrics(marks)
@@ -28,6 +29,7 @@ func (d *Document) sayRun(r *analysis.Result, short Short) {
 	d.sayReasons()
 	d.writeDataPaths()
 	d.sayLevels()
+	d.sayTurns(r.Header.Plan.Slice)
 	d.View.Applied = appliedLines(d.Settings)
 	d.View.Machine = machineLines(run)
 	if r.Header.MeasuredBy == "" { // another program had no plan

@@ -157,6 +157,7 @@ func (r *runner) together(ctx context.Context, trials []bench.Trial) ([]bench.Sa
 	for _, m := range members {
 		r.getOn(m)
 	}
+	order := orderOf(&r.plan, trials[0].Block)
 	for told := r.Clock(); ; {
 		if now := r.Clock(); now-told >= time.Second {
 			told = now
@@ -168,7 +169,7 @@ func (r *runner) together(ctx context.Context, trials []bench.Trial) ([]bench.Sa
 		}
 		lowest := slices.MinFunc(round, func(a, b *member) int { return a.stage - b.stage }).stage
 		round = slices.DeleteFunc(round, func(m *member) bool { return m.stage > lowest })
-		r.order.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
+		order.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
 		for _, m := range round {
 			r.getOn(m)
 		}
@@ -265,9 +266,9 @@ func (r *runner) member(ctx context.Context, cancel func(), t bench.Trial) *memb
 	return m
 }
 
-// orderOf returns the source of the order of turns, which differs from run to run as the order of
-// trials does.
-func orderOf(p *bench.Plan) *rand.Rand {
+// orderOf returns the source of the order of turns in a block, which differs from run to run as the order of trials
+// does. It depends on nothing else: a run that is resumed has the order that it would have had.
+func orderOf(p *bench.Plan, block int) *rand.Rand {
 	const stream = 0x7475726e73 // "turns": another one than that of the schedule
-	return rand.New(rand.NewPCG(p.Seed, stream))
+	return rand.New(rand.NewPCG(p.Seed, stream+uint64(block)))
 }

@@ -82,6 +82,86 @@ func TestTurns(t *testing.T) {
 	})
 }
 
+// A run that is resumed has the rounds that it would have had.
+func TestTurnsResumed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		measure := func(done ...bench.Sample) (rounds []string, samples []bench.Sample) {
+			var log eventLog
+			b := newHarness(t, bench.Plan{MaxBlocks: 2, Slice: slice, Seed: 5}, takingTurns(&log, 20), "a", "b", "c")
+			b.options.Done, b.writer.samples = done, slices.Clone(done)
+			if _, err := run.Run(t.Context(), b.options); err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range log.lines {
+				if strings.HasSuffix(line, " 0") {
+					rounds = append(rounds, line)
+				}
+			}
+			return rounds, b.writer.samples
+		}
+		whole, samples := measure()
+		resumed, _ := measure(samples[:3]...)
+		if len(whole) != 120 {
+			t.Fatalf("two blocks have the turns %q", whole)
+		}
+		if diff := cmp.Diff(whole[60:], resumed); diff != "" {
+			t.Errorf("the second block, in one go and after it was resumed (-in one go +resumed):\n%s", diff)
+		}
+	})
+}
+
+// A meterOf counts what the whole machine does, and can be suspended.
+type meterOf struct {
+	*machine
+	world           *float64 // what the machine did so far
+	before, earlier float64
+}
+
+func (m *meterOf) Begin(bench.Trial, time.Duration) { m.before, m.earlier = *m.world, 0 }
+
+func (m *meterOf) End(dst []float64) { dst[0], dst[1] = *m.world-m.before+m.earlier, 0 }
+
+func (m *meterOf) Suspend() (resume func()) {
+	earlier := m.earlier + *m.world - m.before
+	return func() { m.earlier, m.before = earlier, *m.world }
+}
+
+// What the machine does in a turn counts for the cell that has it, and for no other: neither in turns, nor while a
+// container of another cell is made or removed.
+func TestCountersInTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const turns = 7
+		work := map[string]float64{"a": 1, "b": 100, "c": 10_000}
+		world := 0.0
+		b := newHarness(t, bench.Plan{MaxBlocks: 2, Slice: slice}, func(ctx context.Context, task bench.Task, m bench.Meter) error {
+			own := work[task.Engine.Name()]
+			world += own // while its container is made
+			for turn := range turns {
+				if _, err := task.Turns.Wait(ctx, turn == 0); err != nil {
+					return err
+				}
+				world += own
+			}
+			m.Cleanup(func(context.Context) error { world += own; return nil })
+			return nil
+		}, "a", "b", "c")
+		b.options.Instruments = []bench.Instrument{&meterOf{machine: &machine{journal: &b.journal}, world: &world}}
+		if _, err := run.Run(t.Context(), b.options); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range b.writer.samples {
+			own := work[b.options.Header.Plan.Cells[s.Trial.Cell].Name]
+			counted, _ := s.Value(2)
+			if least, most := own*(1+turns), own*(2+turns); counted < least || counted > most {
+				t.Errorf("trial %d of a cell that does %v in each turn counts %v, want %v to %v", s.Trial.Seq, own, counted, least, most)
+			}
+		}
+		if n := len(b.writer.samples); n != 6 {
+			t.Errorf("%d samples, want 6", n)
+		}
+	})
+}
+
 // A trial that fails leaves its block, and the others have all of their turns.
 func TestTurnsWithoutOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

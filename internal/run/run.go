@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -152,7 +151,6 @@ type runner struct {
 	spent       time.Duration            // of the budget, in earlier parts of a resumed run
 
 	turns []*turns // by cell: nil if it takes none
-	order *rand.Rand
 
 	ran           hookLog
 	notes         map[string]bool // codes of those that the workload may attach
@@ -175,7 +173,7 @@ func newRunner(o Options) *runner {
 		notes:       map[string]bool{},
 		watch:       newWatch(o.Instruments),
 	}
-	r.turns, r.order = make([]*turns, n), orderOf(&r.plan)
+	r.turns = make([]*turns, n)
 	for cell := range r.plan.Cells {
 		if r.plan.TakesTurnsIn(r.plan.Cells[cell].Condition) {
 			r.turns[cell] = &turns{}

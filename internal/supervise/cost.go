@@ -8,10 +8,10 @@ import (
 // The names of the metrics that say how much of a trial measured something. They are states of the trial: no
 // comparison and no reason.
 const (
-	Measured   = "trial.measured"
-	turnsGiven = "trial.turns"
-	turnsTime  = "trial.turns_time"
-	turnsLost  = "trial.turns_lost"
+	Measured  = "trial.measured"
+	Turns     = "trial.turns"
+	turnsTime = "trial.turns_time"
+	turnsLost = "trial.turns_lost"
 )
 
 // SlicesSuffix is the end of the name of a series: the speed of a load in each slice of a trial that takes turns.
@@ -24,11 +24,16 @@ func MeasuredMetric() bench.Metric {
 			"warm-up, and the operations of containers that are timed.")
 }
 
-// costs are the metrics that RecordReport reports beside those of a load.
+// TurnsMetric declares Turns.
+func TurnsMetric() bench.Metric {
+	return cost(Turns, "turns", "1", "Number of turns that the trial had.")
+}
+
+// costs are the metrics that RecordCost reports.
 func costs() []bench.Metric {
 	return []bench.Metric{
 		MeasuredMetric(),
-		cost(turnsGiven, "turns", "1", "Number of turns that the trial had."),
+		TurnsMetric(),
 		cost(turnsTime, "time of its turns", "s",
 			"Time from giving a turn to having it back, added up over those turns that lasted for a slice."),
 		cost(turnsLost, "time lost at the edges of turns", "s",
@@ -43,13 +48,13 @@ func cost(name, title, unit, doc string) bench.Metric {
 	}
 }
 
-// recordCost reports what the trial of a load took.
-func recordCost(to bench.Recorder, r *load.Report) {
+// RecordCost reports what the trial of a load took, as RecordReport does.
+func RecordCost(to bench.Recorder, r *load.Report) {
 	if r.Measured > 0 {
 		to.Record(Measured, r.Measured)
 	}
 	if c := r.Turns; c.Turns > 0 {
-		to.Record(turnsGiven, float64(c.Turns))
+		to.Record(Turns, float64(c.Turns))
 		to.Record(turnsTime, c.Spent.Seconds())
 		to.Record(turnsLost, c.Lost.Seconds())
 	}

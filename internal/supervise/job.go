@@ -92,7 +92,7 @@ func RecordReport(to bench.Recorder, r *load.Report) {
 	for _, note := range r.Notes {
 		to.Note(note)
 	}
-	recordCost(to, r)
+	RecordCost(to, r)
 }
 
 // Jobs is the work of a cell's trials, each job in a container of its own. It is a

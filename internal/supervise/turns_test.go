@@ -12,6 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/turn"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // alone gives a cell every turn at once, and calls do before each.
@@ -71,6 +72,47 @@ func TestTakeTurns(t *testing.T) {
 		})
 	}
 }
+
+// A process that rests does nothing: whatever happens in the turns of others, its counters stand still. What it does in
+// its own turns they count.
+func TestCountersInTurns(t *testing.T) {
+	for name, e := range engines(t) {
+		t.Run(name, func(t *testing.T) {
+			p, _ := start(t, e, bench.Limits{}, "load", turn.Option, "cpu", "time=200ms", "kernels=prime", "threads=1")
+			resting, working := counterSums{of: map[string]float64{}}, counterSums{of: map[string]float64{}}
+			from := &alone{do: func(turn int) {
+				supervise.Record(working, p.CountNew(t.Context()))
+				for began := time.Now(); turn%10 == 0 && time.Since(began) < 20*time.Millisecond; { // another cell works
+				}
+				supervise.Record(resting, p.CountNew(t.Context()))
+			}}
+			if err := p.TakeTurns(t.Context(), from); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.Reports(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+			supervise.Record(working, p.CountNew(t.Context()))
+			for _, counter := range []string{"user_time", "page_faults", "preemptions"} {
+				rests, works := resting.of[supervise.Inside+counter], working.of[supervise.Inside+counter]
+				if rests > works/10 {
+					t.Errorf("%s: %v while it rests, %v in its turns", counter, rests, works)
+				}
+			}
+			if s := working.of[supervise.Inside+"user_time"]; s < 0.05 {
+				t.Errorf("it computes for 200ms, and its turns have %v s of CPU time", s)
+			}
+		})
+	}
+}
+
+// counterSums adds up counters.
+type counterSums struct {
+	bench.Discard
+	of map[string]float64
+}
+
+func (c counterSums) Record(metric string, value float64) { c.of[metric] += value }
 
 // A process that dies while others have the turn, and one that stops in its own.
 func TestTurnsOfBrokenProcesses(t *testing.T) {

@@ -49,6 +49,7 @@ func foreignMetrics(s string) []bench.Metric {
 
 func foreignHeader(h *bench.Header, s string) {
 	h.Plan.Name, h.Plan.Doc, h.Plan.Workload, h.Tool = s, s, s, s
+	h.Plan.Whole = []bench.Whole{{Condition: s, Reason: s}}
 	h.Plan.Labels, h.Plan.LeftOut = []bench.Label{{Key: s, Value: s}}, []string{s}
 	options := map[string]string{s: s}
 	for _, name := range []string{"tool", "clients", "scale", "script", "queries"} {

@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
@@ -111,6 +112,63 @@ func TestLevelsMayFall(t *testing.T) {
 	}
 	if drops := got["host.track_drops"]; !math.IsNaN(drops) {
 		t.Errorf("%v packets dropped by a counter that went backward", drops)
+	}
+}
+
+// Two trials that take turns count each what happened in their own turns, and none of what was between them. The state
+// is that before each began.
+func TestCountersSuspended(t *testing.T) {
+	root := t.TempDir()
+	if err := os.CopyFS(root, os.DirFS("testdata/arm64")); err != nil {
+		t.Fatal(err)
+	}
+	c := open(t, root)
+	switches, steal, running := 1000, 100, 1
+	happen := func(more int) { // so many context switches, and as much time stolen
+		t.Helper()
+		switches, steal, running = switches+more, steal+more, running+1
+		text := fmt.Sprintf("cpu  100000 0 50000 9000000 300 0 200 %d 0 0\nctxt %d\nprocs_running %d\nprocs_blocked 0\n",
+			steal, switches, running)
+		if err := os.WriteFile(root+"/proc/stat", []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	happen(0)
+	c.Begin(bench.Trial{Cell: 0}, 0) // with 2 threads running
+	happen(1)
+	first := c.Suspend()
+	happen(1000)                     // between the turns
+	c.Begin(bench.Trial{Cell: 1}, 0) // with 4
+	happen(10)
+	second := c.Suspend()
+	for range 3 {
+		happen(1000)
+		first()
+		happen(1)
+		first = c.Suspend()
+		happen(1000)
+		second()
+		happen(10)
+		second = c.Suspend()
+	}
+	for _, trial := range []struct {
+		resume         func()
+		each, in       int
+		running, stole float64
+	}{{first, 1, 5, 2, 0.05}, {second, 10, 5, 4, 0.5}} {
+		happen(1000)
+		trial.resume()
+		happen(trial.each)
+		got := values(c)
+		if n := got["host.context_switches"]; n != float64(trial.in*trial.each) {
+			t.Errorf("%v context switches in %d turns with %d each", n, trial.in, trial.each)
+		}
+		if s := got["host.steal_time"]; math.Abs(s-trial.stole) > 1e-9 {
+			t.Errorf("%v s stolen, want %v", s, trial.stole)
+		}
+		if n := got["host.running"]; n != trial.running {
+			t.Errorf("%v threads ran at the beginning, want %v", n, trial.running)
+		}
 	}
 }
 

@@ -41,8 +41,8 @@ const (
 	version  = 0x7461_7202 // "tar" and a number, which changes with the form of the page
 	seals    = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
-	// patience is how long a process waits for its next turn: after that nobody gives any.
-	patience = time.Hour
+	// usualPatience is that of a Page.
+	usualPatience = time.Hour
 	// poll is how long the host waits at once, before it looks whether it should go on waiting.
 	poll = 50 * time.Millisecond
 )
@@ -61,8 +61,9 @@ type words struct {
 
 // A Page is a process's end. A nil Page is that of a process that works alone: nothing waits.
 type Page struct {
-	words *words
-	fail  func(error) // ends the process
+	words    *words
+	fail     func(error)   // ends the process
+	patience time.Duration // for how long it waits for its next turn: after that nobody gives any
 }
 
 // NewPage makes the page of this process, at FD. The process fails with fail if nobody gives it
@@ -85,7 +86,7 @@ func NewPage(fail func(error)) (*Page, error) {
 	}
 	w.turn.Store(1)
 	w.version.Store(version)
-	return &Page{words: w, fail: fail}, nil
+	return &Page{words: w, fail: fail, patience: usualPatience}, nil
 }
 
 func mapPage(fd int) (*words, error) {
@@ -131,8 +132,8 @@ func (p *Page) rest() { p.await(p.end()) }
 // await waits until the turn is another one than the one that has ended.
 func (p *Page) await(ended uint32) {
 	for p.words.turn.Load() == ended {
-		if wait(&p.words.turn, ended, patience) == unix.ETIMEDOUT {
-			p.fail(fmt.Errorf("no turn came within %v: is tare still there?", patience))
+		if wait(&p.words.turn, ended, p.patience) == unix.ETIMEDOUT {
+			p.fail(fmt.Errorf("no turn came within %v: is tare still there?", p.patience))
 		}
 	}
 }

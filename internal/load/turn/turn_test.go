@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -264,6 +265,29 @@ func childOf(t *testing.T, pid int) int {
 	}
 	t.Fatal("it has no child")
 	return 0
+}
+
+// A process whose tare is gone does not wait for its next turn for ever.
+func TestNobodyGivesTurns(t *testing.T) {
+	failed := make(chan error, 1)
+	page, err := turn.NewPage(func(err error) {
+		failed <- err
+		runtime.Goexit() // as a process ends
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(turn.FD) }()
+	page.Patience(20 * time.Millisecond)
+	go page.Whole()
+	select {
+	case err := <-failed:
+		if !strings.Contains(err.Error(), "is tare still there?") {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it still waits")
+	}
 }
 
 // What is at the descriptor of a process may be anything. Nothing else than a page is mapped.

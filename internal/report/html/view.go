@@ -37,6 +37,7 @@ type view struct {
 	DataPaths   []report.Line
 	Machine     []report.Line
 	Levels      []report.Line
+	Turns       []report.Line
 	Applied     []report.Line
 	Plan        []report.Line
 	Repeat      string // the command
@@ -94,7 +95,8 @@ func newView(d *report.Document) *view {
 			Tables: l.tables(d.Screen.Tables),
 		},
 		Answers: d.View.Answers, Legend: d.Legend, Details: l.tables(d.View.Details), Reasons: l.lines(d.View.Reasons),
-		DataPaths: l.lines(d.View.DataPaths), Levels: l.lines(d.View.Levels), Applied: l.lines(d.View.Applied),
+		DataPaths: l.lines(d.View.DataPaths), Levels: l.lines(d.View.Levels), Turns: l.lines(d.View.Turns),
+		Applied: l.lines(d.View.Applied),
 		Machine: d.View.Machine, Plan: d.View.Plan, Absent: l.lines(d.View.Absent), Failures: l.lines(d.View.Failures),
 		Canceled: l.lines(d.View.Canceled), Written: d.View.Written, Notes: d.View.Notes, Head: d.Head,
 	}

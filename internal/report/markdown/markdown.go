@@ -38,6 +38,7 @@ func Write(w io.Writer, d *report.Document) error {
 	p.lines("Also different (correlation, not cause)", d.View.Reasons)
 	p.lines("Network and storage paths, as the kernel sees them", d.View.DataPaths)
 	p.lines("Noise where cells took turns (one standard deviation)", d.View.Levels)
+	p.lines("Turns of a trial, and what they cost", d.View.Turns)
 	p.lines("Machine and engines", d.View.Machine)
 	p.lines("Not supported", d.View.Absent)
 	p.lines("Failures (excluded from all numbers above)", d.View.Failures)

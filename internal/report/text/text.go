@@ -62,6 +62,7 @@ func Write(w io.Writer, d *report.Document, opt Options) error {
 	p.lines("network and storage paths, as the kernel sees them", d.View.DataPaths)
 	p.lines("what the engines applied, as read back from them", d.View.Applied)
 	p.lines("noise where cells took turns (one standard deviation)", d.View.Levels)
+	p.lines("turns of a trial, and what they cost", d.View.Turns)
 	p.lines("machine and engines", d.View.Machine)
 	p.lines("not supported", d.View.Absent)
 	p.lines("failures (excluded from all numbers above)", d.View.Failures)

@@ -58,7 +58,7 @@ func (workload) Metrics() []bench.Metric {
 				"until the engine reports the exit."),
 	}
 	metrics = append(metrics, operationMetrics()...)
-	return append(append(metrics, cgroupMetrics()...), supervise.MeasuredMetric())
+	return append(append(metrics, cgroupMetrics()...), supervise.MeasuredMetric(), supervise.TurnsMetric())
 }
 
 func secondsMetric(name, title string, role bench.Role, scale bench.Scale, doc string) bench.Metric {
@@ -147,12 +147,12 @@ func (workload) Check(ctx context.Context, t bench.Task) error {
 // Run takes containers through their lifecycle, usually one.
 func (w workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	values, notes := map[string][]float64{}, map[string]bool{}
-	starts := number(t, "starts")
+	starts, turning := number(t, "starts"), t.Turns != nil && t.Turns.On()
 	if t.Traced {
 		starts = 1
 	}
 	for range starts {
-		if t.Turns != nil && t.Turns.On() {
+		if turning {
 			if _, err := t.Turns.Wait(ctx, true); err != nil {
 				return err
 			}
@@ -179,6 +179,9 @@ func (w workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	}
 	noteAll(m, notes)
 	m.Record(supervise.Measured, sum(values[Total]))
+	if turning {
+		m.Record(supervise.Turns, float64(starts))
+	}
 	for metric, all := range values {
 		slices.Sort(all)
 		m.Record(metric, (all[(len(all)-1)/2]+all[len(all)/2])/2)

@@ -35,6 +35,7 @@ func (t *trial) record(r partResult) {
 		to.Distribution(name, string(r.report.Distributions[name]))
 	}
 	t.recordSeries(to, r)
+	supervise.RecordCost(to, r.report)
 	for name, value := range r.values() {
 		if declared[name] {
 			to.Record(name, value)

@@ -1,0 +1,169 @@
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/report"
+)
+
+// A turnsPlant is something planted into the second of two cells that are asked to take turns, and what a run has to
+// find.
+type turnsPlant struct {
+	engine  string // that must be here
+	args    func(t *testing.T, p *testEnv) []string
+	metric  string
+	verdict string // "" = anything but worse
+	// truth lies between low and high, as far as this run knows it; nil = nobody knows it.
+	truth func(d report.Document) (low, high float64)
+	whole string // why no turns may be taken; "" = they have to be
+}
+
+func turnsPlants() map[string]turnsPlant {
+	compute := []string{"cpu", "--param", "kernels=integer", "--param", "threads=1"}
+	return map[string]turnsPlant{
+		"a runtime that adds nothing to steady work": { // it starts 20 ms later
+			engine: "runc",
+			args: func(t *testing.T, p *testEnv) []string {
+				return slices.Concat(compute, []string{"--param", "time=200ms"}, p.runWithCause(t, "runc.start.20ms"))
+			},
+			metric: "cpu.single",
+		},
+		"5 % more work for each request": {
+			engine: "runc", args: moreWork, metric: "http.time.p50", verdict: "worse",
+			// At least 90 % of a request's time is that work: it takes some 2 ms, and the way there and back 0.1 ms.
+			truth: func(report.Document) (low, high float64) { return 1.045, 1.05 },
+		},
+		"half a core by quota": {
+			engine: "runc",
+			args: func(*testing.T, *testEnv) []string {
+				cells := []string{"--engine", "runc", "--factor", "cpus=unlimited,0.5"}
+				return slices.Concat(compute, []string{"--param", "time=660ms"}, cells)
+			},
+			metric: "cpu.single", verdict: "worse", whole: "a CPU quota",
+			// As in the test of causes.
+			truth: func(d report.Document) (low, high float64) { return 0.5 * 0.985, 0.5 / (1 - waited(d)) },
+		},
+		"a bridge and docker-proxy": {
+			engine: "docker",
+			args: func(*testing.T, *testEnv) []string {
+				return []string{"net-rtt", "--engine", "docker", "--network", "host,published", "--param", "pings=5000"}
+			},
+			metric: "rtt.p50", verdict: "worse",
+		},
+	}
+}
+
+// moreWork is a web server whose answers take a known amount of work, and one whose answers take 5 % more.
+func moreWork(t *testing.T, p *testEnv) []string {
+	t.Helper()
+	program, err := busyServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(p.dir, "server")
+	if err := os.WriteFile(file, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cell := func(name string, steps int) string {
+		return fmt.Sprintf("  - {name: %s, engine: runc, image: 'host:%s', argv: [%[2]s, '80', '%d']}\n", name, file, steps)
+	}
+	return []string{p.write(t, "work.yaml", "workload: http\n"+
+		"params: {server: image, path: /, connections: 1, time: 600ms, warmup: 50ms}\n"+
+		"baseline: usual\ncells:\n"+cell("usual", 1_500_000)+cell("more", 1_575_000))}
+}
+
+// busyServer is testdata/server, built once.
+var busyServer = sync.OnceValues(func() ([]byte, error) { return buildProgram("server") })
+
+// What is planted into a cell is found while cells take turns, with its size, and nothing is found where it adds
+// nothing. Where turns would change it, none are taken.
+//
+// The short form wants that of one of two runs, which chance spoils in 1 of 400. The long one counts.
+func TestPlantedInTurns(t *testing.T) {
+	for name, plant := range turnsPlants() {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			require(t, plant.engine)
+			p := newTestEnv(t)
+			args := plant.args(t, p)
+			runs, enough := 4, false
+			if testing.Short() {
+				runs, enough = 2, true
+			}
+			wrong := 0
+			for seed := range runs {
+				why := plant.measure(t, p, args, seed)
+				if why == "" && enough {
+					return
+				}
+				if why != "" {
+					wrong++
+					t.Logf("seed %d: %s", seed, why)
+				}
+			}
+			if enough {
+				t.Fatal("neither of two runs is right")
+			}
+			wantAtMost(t, wrong, runs, 0.05, "runs are not right")
+		})
+	}
+}
+
+// measure measures it once, and says what is not as it has to be.
+func (plant *turnsPlant) measure(t *testing.T, p *testEnv, args []string, seed int) (wrong string) {
+	t.Helper()
+	var d report.Document
+	s := p.tare(t, slices.Concat([]string{"run"}, args, []string{
+		"--interleave", "20ms", "--primary", plant.metric, "--blocks", "10", "--warmup", "0", "--washout", "30ms",
+		"--precision", "off", "--no-control", "--json", "--seed", fmt.Sprint(seed),
+	})...)
+	if s.code != 0 {
+		return fmt.Sprintf("exit code %d: %s", s.code, s.stderr)
+	}
+	decode(t, s.stdout, &d)
+	plant.checkTurns(t, p, &d)
+	m := d.Metrics[slices.IndexFunc(d.Metrics, func(m report.Metric) bool { return m.Name == plant.metric })]
+	e := m.Conditions[0].Rows[1].Effect
+	if e == nil || e.Low == nil || e.High == nil {
+		return fmt.Sprintf("%s has no interval: %+v", plant.metric, e)
+	}
+	t.Logf("%s: %.4f [%.4f, %.4f] %s", plant.metric, *e.Estimate, *e.Low, *e.High, e.Verdict)
+	if plant.verdict == "" && e.Verdict == "worse" || plant.verdict != "" && e.Verdict != plant.verdict {
+		return fmt.Sprintf("it is found %s, want %q", e.Verdict, plant.verdict)
+	}
+	if plant.truth == nil {
+		return ""
+	}
+	if low, high := plant.truth(d); *e.Low > high || *e.High < low {
+		return fmt.Sprintf("what is between %v and %v is not in the interval", low, high)
+	}
+	return ""
+}
+
+// checkTurns wants every trial to have taken turns, or none, and the report to say why not.
+func (plant *turnsPlant) checkTurns(t *testing.T, p *testEnv, d *report.Document) {
+	t.Helper()
+	run := p.last(t)
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		if took := turnsOf(run, s) > 0; took != (plant.whole == "") || slices.Contains(s.Notes, bench.NoteWhole) {
+			t.Errorf("trial %d: took turns: %v, notes %q", s.Trial.Seq, took, s.Notes)
+		}
+	}
+	said := p.must(t, "show", "last", "--all").stdout
+	switch {
+	case plant.whole == "":
+		if len(d.TurnCosts) != 2 || !strings.Contains(said, "cells took turns of 20ms") {
+			t.Errorf("the report does not tell of turns, or not what they cost: %+v\n%s", d.TurnCosts, said)
+		}
+	case len(d.Runs[0].Plan.Whole) != 1 || !strings.Contains(d.Runs[0].Plan.Whole[0].Reason, plant.whole) ||
+		!strings.Contains(said, "trials ran whole"):
+		t.Errorf("the report does not say that %s is why: %+v\n%s", plant.whole, d.Runs[0].Plan.Whole, said)
+	}
+}

@@ -1,0 +1,107 @@
+package cli_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tare-bench/tare/internal/bench"
+)
+
+// Every workload in which cells can take turns does so, and has values of the same metrics as in whole trials.
+// TestPostgresInTurns and TestMeasureTurns have the others.
+func TestWorkloadsInTurns(t *testing.T) {
+	t.Parallel() // no time is asserted
+	engines := strings.Join(usable(t, "native", "runc"), ",")
+	if !strings.Contains(engines, ",") {
+		engines += "," + engines + ",name=other"
+	}
+	for workload, options := range map[string]string{
+		"disk":           "--param patterns=randread,read --param size=4MiB --param time=60ms",
+		"memory":         "--param size=1MiB --param time=60ms",
+		"net-rtt":        "--network host --param pings=5000 --param warmup=100",
+		"net-throughput": "--network host --param time=100ms --param warmup=20ms",
+		"http":           "--factor size=1KiB --param connections=4 --param time=100ms --param warmup=20ms",
+		"lifecycle":      "--param starts=3",
+		"quick": "--param cpu.time=40ms --param memory.time=40ms --param memory.size=1MiB --param disk.size=4MiB " +
+			"--param net-rtt.pings=5000 --param net-throughput.time=60ms",
+	} {
+		t.Run(workload, func(t *testing.T) {
+			t.Parallel() // as above
+			p := newTestEnv(t)
+			args := slices.Concat([]string{"run", workload, "--engine", engines}, strings.Fields(options), []string{
+				"--blocks", "1", "--warmup", "0", "--washout", "off", "--precision", "off", "--no-control",
+			})
+			p.must(t, append(args, "--interleave", "off")...)
+			whole := p.last(t)
+			p.must(t, append(args, "--interleave", "20ms")...)
+			wantSameValues(t, whole, p.last(t))
+			p.nothingLeft(t)
+		})
+	}
+}
+
+// wantSameValues wants the trials of a run to have taken turns, and to have values where those of a whole one have
+// them, and of such a size.
+func wantSameValues(t *testing.T, whole, turns *bench.Run) {
+	t.Helper()
+	if len(turns.Samples) != 2 || len(whole.Samples) != 2 {
+		t.Fatalf("%d and %d trials, want 2 each", len(whole.Samples), len(turns.Samples))
+	}
+	for i := range turns.Samples {
+		s := &turns.Samples[i]
+		n := slices.IndexFunc(whole.Samples, func(o bench.Sample) bool { return o.Trial.Cell == s.Trial.Cell })
+		other := &whole.Samples[n]
+		had := turnsOf(turns, s)
+		if s.Outcome != bench.OK || slices.Contains(s.Notes, bench.NoteWhole) || had < 2 || turnsOf(whole, other) > 0 {
+			t.Errorf("trial %d: %s %s, %v turns, notes %q", s.Trial.Seq, s.Outcome, s.Reason, had, s.Notes)
+		}
+		want, got := valuesOf(whole, other), valuesOf(turns, s)
+		if diff := cmp.Diff(names(want), names(got)); diff != "" {
+			t.Errorf("cell %d has values of other metrics (-whole +turns):\n%s", s.Trial.Cell, diff)
+		}
+		for _, m := range turns.Header.Metrics {
+			const much = 50 // times: what is told in another unit, or divided by another time, is far off
+			a, b := want[m.Name], got[m.Name]
+			if m.Role == bench.Primary && a > 0 && (b < a/much || b > a*much) {
+				t.Errorf("%s of cell %d is %v in turns, %v in one go", m.Name, s.Trial.Cell, b, a)
+			}
+		}
+	}
+}
+
+// dependsOnCounts matches metrics that only trials with enough operations have, or those with enough CPU time.
+var dependsOnCounts = regexp.MustCompile(`\.p9|cpu_per_request`)
+
+// valuesOf are the values of a trial that do not depend on how much it got done, without those of stretches.
+func valuesOf(run *bench.Run, s *bench.Sample) map[string]float64 {
+	all := map[string]float64{}
+	for i, m := range run.Header.Metrics {
+		told := (m.Role == bench.Primary || m.Role == bench.Detail) && m.StretchOf == ""
+		if v, ok := s.Value(i); ok && told && !dependsOnCounts.MatchString(m.Name) {
+			all[m.Name] = v
+		}
+	}
+	return all
+}
+
+func names(values map[string]float64) (all []string) {
+	for name := range values {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// turnsOf is how many turns a trial had; 0 = it ran whole.
+func turnsOf(run *bench.Run, s *bench.Sample) (n float64) {
+	for i, m := range run.Header.Metrics {
+		if v, ok := s.Value(i); ok && (m.Name == "trial.turns" || strings.HasSuffix(m.Name, ".trial.turns")) {
+			n += v
+		}
+	}
+	return n
+}

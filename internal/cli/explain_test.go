@@ -27,7 +27,8 @@ func TestExplain(t *testing.T) {
 		t.Fatalf("exit code %d: %s", s.code, s.stderr)
 	}
 	for _, want := range []string{
-		"slow − quick = ", "slow: ", "quick: ", "; traced trials took ", "█", " --open", " --format trace", "saved as ",
+		"slow − quick = ", "timed without tracing: ", "slow: ", "quick: ", "; traced trials took ", "█", " --open",
+		" --format trace", "saved as ",
 	} {
 		if !strings.Contains(s.stdout, want) {
 			t.Errorf("no %q in:\n%s", want, s.stdout)
@@ -91,6 +92,9 @@ func checkSums(t *testing.T, shown *report.Timelines) {
 	}
 	if !near(sum, d.Mean.Value, 1e-6) || d.Blocks == 0 {
 		t.Errorf("rows and rest sum to %v: %+v", sum, d)
+	}
+	if d.Timed == nil || d.TimedBlocks < d.Blocks || d.CellCost == nil || d.BaseCost == nil {
+		t.Errorf("what timed trials differ by, or what tracing costs, is missing: %+v", d)
 	}
 }
 

@@ -106,10 +106,10 @@ func (p *testEnv) timelineEngine(t *testing.T, name, does string) string {
 
 // measureTimelines measures an experiment with a traced trial of each cell after every block, and returns the
 // timelines of each engine.
-func (p *testEnv) measureTimelines(t *testing.T, experiment string) map[string]*timeline.Cell {
+func (p *testEnv) measureTimelines(t *testing.T, experiment string, blocks int) map[string]*timeline.Cell {
 	t.Helper()
-	file := p.write(t, "planted.yaml", experiment+"workload: lifecycle\n"+
-		"control: false\nblocks: 4\nwarmup: 1\nprecision: off\nwashout: 200ms\ntimeline: 1\n")
+	file := p.write(t, "planted.yaml", experiment+fmt.Sprintf("workload: lifecycle\n"+
+		"control: false\nblocks: %d\nwarmup: 1\nprecision: off\nwashout: 200ms\ntimeline: 1\n", blocks))
 	s := p.tare(t, "run", file)
 	if s.code == 4 && os.Geteuid() != 0 {
 		t.Skip("nothing can be traced here: " + s.stderr)
@@ -123,7 +123,7 @@ func (p *testEnv) measureTimelines(t *testing.T, experiment string) map[string]*
 	for i := range result.Cells {
 		c := &result.Cells[i]
 		all[run.Header.Plan.Cells[c.Cell].Engine] = c
-		if c.Failed > 0 || c.Complete < 3 { // of four: a busy machine may lose events of one
+		if c.Failed > 0 || c.Complete < blocks-1 { // a busy machine may lose events of one
 			t.Errorf("%s: %d of %d timelines are complete: %s", run.Header.Plan.Cells[c.Cell].Name, c.Complete,
 				len(c.Timelines), c.Incomplete)
 		}
@@ -202,7 +202,7 @@ func TestPlantedTimeIsInItsRow(t *testing.T) {
 		binary := p.timelineEngine(t, name, timelinePlants[name].does)
 		engines += fmt.Sprintf("  %s: {driver: oci, binary: %q}\n", name, binary)
 	}
-	cells := p.measureTimelines(t, engines+"factors: {engine: ["+strings.Join(names, ", ")+"]}\n")
+	cells := p.measureTimelines(t, engines+"factors: {engine: ["+strings.Join(names, ", ")+"]}\n", 4)
 	for _, name := range names {
 		plant, c := timelinePlants[name], cells[name]
 		var logged map[int]time.Duration
@@ -236,7 +236,7 @@ func TestPlantedTimeOfIptables(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.env = append(p.env, "PATH="+p.dir+":"+os.Getenv("PATH"))
-	c := p.measureTimelines(t, "factors: {engine: [podman]}\nspec: {network: bridge}\n")["podman"]
+	c := p.measureTimelines(t, "factors: {engine: [podman]}\nspec: {network: bridge}\n", 4)["podman"]
 	sleeps := timelinePlant{role: "sleep", kinds: []timeline.Kind{timeline.Waiting}, class: timeline.Timers, took: 5 * ms}
 	logged := p.logged(t, "iptables")
 	found, most, all := 0, 0, []string{}
@@ -255,6 +255,60 @@ func TestPlantedTimeOfIptables(t *testing.T) {
 	t.Log(strings.Join(all, ", "))
 	if !enough(found, len(all)) || most < 3 {
 		t.Errorf("found in %d of %d trials", found, len(all))
+	}
+}
+
+// known reports whether a role is one that a rule has, or an engine's own program.
+func known(r timeline.Role) bool {
+	for _, prefix := range []string{"CNI plugin ", "network plugin "} {
+		if strings.HasPrefix(string(r), prefix) {
+			return true
+		}
+	}
+	name := strings.TrimSuffix(strings.TrimSuffix(string(r), ", again"), " init")
+	return slices.Contains([]string{
+		"tare", "dockerd", "docker-proxy", "containerd", "shim", "podman", "conmon", "runc", "crun", "hook", "iptables", "nft",
+		"program",
+	}, name)
+}
+
+// Whatever is on the path of an engine has a role that is known, and of less than 5 % nothing is known. Nothing is
+// planted; but another test that had the daemons work meanwhile would be on their paths.
+func TestPlantedNothingWithoutARole(t *testing.T) {
+	engines := usable(t, "runc", "crun", "docker", "podman", "containerd", "cri")
+	if len(engines) == 0 {
+		t.Skip("no engine is here")
+	}
+	blocks := 8
+	if testing.Short() {
+		blocks = 2
+	}
+	p := newTestEnv(t)
+	experiment := "factors: {engine: [" + strings.Join(engines, ", ") + "]}\n"
+	for engine, c := range p.measureTimelines(t, experiment, blocks) {
+		roles := map[timeline.Role]time.Duration{}
+		for i := range c.Timelines {
+			one, sum := &c.Timelines[i], time.Duration(0)
+			for _, tile := range one.Tiles {
+				roles[one.Lanes[tile.Lane].Role] += tile.Duration
+				sum += tile.Duration
+			}
+			if one.Incomplete == "" && sum != one.Value {
+				t.Errorf("%s: the tiles sum to %v, the metric is %v", engine, sum, one.Value)
+			}
+		}
+		t.Logf("%s: unknown is %v of %v; roles %v", engine, c.Unknown, c.Value.Value, roles)
+		for role, took := range roles {
+			if !known(role) {
+				t.Errorf("%s: for %v, %q is on the path", engine, took, role)
+			}
+		}
+		if roles["tare"] == 0 || roles["program"] == 0 || len(roles) < 3 {
+			t.Errorf("%s: on the path there are only %v", engine, roles)
+		}
+		if c.Unknown >= c.Value.Value/20 {
+			t.Errorf("%s: nothing is known of %v of %v", engine, c.Unknown, c.Value.Value)
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ type TimelineCell struct {
 	Incomplete int           `json:"incomplete"` // traced trials that are in no mean
 	Failed     int           `json:"failed"`     // traced trials that did not succeed
 	Lost       int           `json:"lost"`       // events, in all of them
+	NoStack    int           `json:"no_stack"`   // events of which no functions of the kernel are known, in all of them
 	Value      *Mean         `json:"value"`      // of the metric; null without a complete trial
 	Cost       *Interval     `json:"cost"`       // ratio of traced trials to timed ones; null without both in one block
 	Rows       []TimelineRow `json:"rows"`       // where the time goes, the longest first; they sum to the value
@@ -68,6 +69,12 @@ type TimelineDifference struct {
 	Rows      []TimelineRow `json:"rows"`      // whose interval excludes 0, the largest first
 	Folded    int           `json:"folded"`    // other rows
 	Rest      float64       `json:"rest"`      // the sum of all that is not in rows; with them it is the mean
+
+	// What the run says without tracing, to be read beside the mean.
+	TimedBlocks int       `json:"timed_blocks"` // in which both have a timed trial
+	Timed       *Mean     `json:"timed"`        // the cell minus the base in those; null without any
+	CellCost    *Interval `json:"cell_cost"`    // ratio of traced trials to timed ones; null without both in one block
+	BaseCost    *Interval `json:"base_cost"`
 }
 
 // A TimelinePair says what is compared, as indices in the plan's cells.
@@ -87,7 +94,7 @@ func NewTimelines(plan *bench.Plan, r *timeline.Result, pairs []TimelinePair) *T
 	}
 	for _, p := range pairs {
 		if d, ok := r.Between(p.Cell, p.Base); ok {
-			t.Differences = append(t.Differences, newTimelineDifference(plan, &d))
+			t.Differences = append(t.Differences, newTimelineDifference(plan, r, &d))
 		}
 	}
 	return t
@@ -113,14 +120,12 @@ func newTimelineCell(plan *bench.Plan, c *timeline.Cell) TimelineCell {
 	cell := &plan.Cells[c.Cell]
 	out := TimelineCell{
 		Cell: cell.Name, Condition: cell.Condition, Complete: c.Complete, Incomplete: len(c.Timelines) - c.Complete,
-		Failed: c.Failed, Lost: c.Lost, Rows: []TimelineRow{}, Warnings: timelineWarnings(c),
+		Failed: c.Failed, Lost: c.Lost, NoStack: c.NoStack, Cost: costInterval(c), Rows: []TimelineRow{},
+		Warnings: timelineWarnings(c),
 	}
 	if c.Complete > 0 {
 		m := newMean(c.Value)
 		out.Value = &m
-	}
-	if c.Cost.Blocks > 0 {
-		out.Cost = &Interval{c.Cost.Blocks, number(c.Cost.Ratio), number(c.Cost.Low), number(c.Cost.High)}
 	}
 	if c.Typical >= 0 && c.Typical < len(c.Timelines) {
 		out.Drawn = &c.Timelines[c.Typical]
@@ -134,18 +139,31 @@ func newTimelineCell(plan *bench.Plan, c *timeline.Cell) TimelineCell {
 	return out
 }
 
-func newTimelineDifference(plan *bench.Plan, d *timeline.Difference) TimelineDifference {
+// costInterval is what tracing costs in a cell; nil if nothing tells.
+func costInterval(c *timeline.Cell) *Interval {
+	if c == nil || c.Cost.Blocks == 0 {
+		return nil
+	}
+	return &Interval{c.Cost.Blocks, number(c.Cost.Ratio), number(c.Cost.Low), number(c.Cost.High)}
+}
+
+func newTimelineDifference(plan *bench.Plan, r *timeline.Result, d *timeline.Difference) TimelineDifference {
 	cell, base := &plan.Cells[d.Cell], &plan.Cells[d.Base]
 	out := TimelineDifference{
 		Cell: cell.Name, Base: base.Name, Condition: cell.Condition, Blocks: d.Blocks, Mean: newMean(d.Mean),
 		Rows: []TimelineRow{}, Folded: len(d.Folded), Rest: d.FoldedMean().Seconds(),
+		TimedBlocks: d.TimedBlocks, CellCost: costInterval(r.Of(d.Cell)), BaseCost: costInterval(r.Of(d.Base)),
+	}
+	if d.TimedBlocks > 0 {
+		m := newMean(d.Timed)
+		out.Timed = &m
 	}
 	if base.Condition != cell.Condition {
 		out.Base = qualifiedName(base.Name, base.Condition)
 	}
 	for i := range d.Rows {
-		r := &d.Rows[i]
-		out.Rows = append(out.Rows, newTimelineRow(r.Key, r.Mean, r.Processes, r.Reasons))
+		x := &d.Rows[i]
+		out.Rows = append(out.Rows, newTimelineRow(x.Key, x.Mean, x.Processes, x.Reasons))
 	}
 	return out
 }

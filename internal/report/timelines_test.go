@@ -53,6 +53,7 @@ func explained(plan *bench.Plan) *report.Timelines {
 		}
 	}
 	low, high := 0.1787, 0.2113
+	timedLow, timedHigh := 0.1731, 0.2049
 	t.Differences = []report.TimelineDifference{{
 		Cell: "docker", Base: "runc", Blocks: 7, Mean: report.Mean{Value: 0.19485, Low: &low, High: &high},
 		Rows: []report.TimelineRow{
@@ -65,6 +66,8 @@ func explained(plan *bench.Plan) *report.Timelines {
 				reasons{{Name: "synchronize_rcu", Mean: 0.0075, Times: 2}}),
 		},
 		Folded: 9, Rest: 0.02595,
+		TimedBlocks: 12, Timed: &report.Mean{Value: 0.189, Low: &timedLow, High: &timedHigh},
+		CellCost: t.Cells[1].Cost, BaseCost: t.Cells[0].Cost,
 	}}
 	return t
 }
@@ -259,6 +262,14 @@ func TestTimelineWords(t *testing.T) {
 			t.Errorf("the rest is %q, want %q", d.RestText(), want)
 		}
 	}
+	if got := d.TimedText(); got != "" {
+		t.Errorf("without timed trials it says %q", got)
+	}
+	ratio, low, high := 1.1, 1.07, 1.13
+	d.Timed, d.CellCost = &report.Mean{Value: -0.002}, &report.Interval{Estimate: &ratio, Low: &low, High: &high}
+	if got := d.TimedText(); got != "timed without tracing: −2 ms; traced trials took +10 % [+7, +13] (a)" {
+		t.Errorf("the timed difference is %q", got)
+	}
 	if got := d.Summary(); got != "a − b = −2.1 ms" && got != "a − b = −2.10 ms" {
 		t.Errorf("the difference is %q", got)
 	}
@@ -280,6 +291,7 @@ func TestTimelineWarnings(t *testing.T) {
 	for want, change := range map[string]func(c *timeline.Cell){
 		"15 % longer":        func(c *timeline.Cell) { c.Cost.Ratio = 1.151 },
 		"12 events got lost": func(c *timeline.Cell) { c.Lost = 12 },
+		"the kernel gave no functions for 1 event: such waits": func(c *timeline.Cell) { c.NoStack = 1 },
 		"1 traced trial is incomplete and in no mean: the clock": func(c *timeline.Cell) {
 			c.Complete, c.Incomplete = 5, "the clock of the container is another one"
 		},

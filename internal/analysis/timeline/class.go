@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -66,7 +67,7 @@ func (r *rule) fits(function string) bool {
 }
 
 // classesOfCalls has the system calls that are for one thing. What reads and writes anything, such as read,
-// is in none.
+// is in none. Those on sockets are for the network if the socket is: see networkFamilies.
 var classesOfCalls = byCall(map[Class]string{
 	Names: "unshare setns pivot_root sethostname setdomainname chroot",
 	Security: "seccomp capset capget prctl keyctl add_key request_key setuid setgid setresuid setresgid setgroups bpf " +
@@ -99,12 +100,16 @@ func byCall(lists map[Class]string) map[string]Class {
 	return all
 }
 
-// classOfCall is the class of a system call; Other if no rule knows.
-func classOfCall(name string) Class {
-	if class, ok := classesOfCalls[name]; ok {
-		return class
+// networkFamilies are the families of sockets that are for the network, by their numbers in Linux: IPv4, IPv6, netlink
+// and packets. All others are for messages between processes.
+var networkFamilies = []int{2, 10, 16, 17}
+
+// class is the class of a system call; Other if no rule knows.
+func (c *call) class() Class {
+	if slices.Contains(networkFamilies, c.family) {
+		return Network
 	}
-	return Other
+	return cmp.Or(classesOfCalls[c.name], Other)
 }
 
 // stack returns the functions of a stack, the innermost first, without those that only put the thread to
@@ -175,7 +180,7 @@ func (h *history) waited(t *thread, since time.Duration, stack int, by wake) (Cl
 		reason = c.name
 	}
 	if class == Other && inCall {
-		class = classOfCall(c.name)
+		class = c.class()
 	}
 	if inCall && t.movesGroup(c) {
 		class = Groups

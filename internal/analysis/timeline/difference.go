@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 )
@@ -38,9 +39,21 @@ func (r *Result) Between(cell, base int) (Difference, bool) {
 		return Difference{}, false
 	}
 	d := Difference{Cell: cell, Base: base, Blocks: len(changes), Mean: meanOf(changes, confidence)}
+	d.Timed, d.TimedBlocks = timedDifference(a.timed, b.timed)
 	least := max(duration(leastShare*longest/float64(len(changes))), leastTime)
 	d.fill(inCell, inBase, least)
 	return d, true
+}
+
+// timedDifference is the mean difference of timed trials, in seconds by block, and in how many blocks both are.
+func timedDifference(cell, base map[int]float64) (Mean, int) {
+	var changes []float64
+	for _, block := range slices.Sorted(maps.Keys(cell)) {
+		if v, ok := base[block]; ok {
+			changes = append(changes, (cell[block]-v)*float64(time.Second))
+		}
+	}
+	return meanOf(changes, confidence), len(changes)
 }
 
 // byBlock has the complete timelines by their blocks.

@@ -53,6 +53,7 @@ type wake struct {
 type call struct {
 	began, ended time.Duration
 	name         string
+	family       int // of the socket that it is on; 0 = none, or unknown
 }
 
 // A lane is a Lane while it is made.
@@ -76,8 +77,9 @@ func newHistory(r *recording.Recording) *history {
 	}
 	for _, p := range r.Processes {
 		h.changes[p.ID] = []change{{h.start, len(h.lanes)}}
+		role, _ := roleOfProgram(p.Name, p.Name)
 		h.lanes = append(h.lanes, lane{
-			Lane:  Lane{Process: p.ID, Name: p.Name, Role: roleOfProgram(p.Name, p.Name), Parent: -1},
+			Lane:  Lane{Process: p.ID, Name: p.Name, Role: role, Parent: -1},
 			began: h.start, ended: h.start, tare: p.Tare,
 		})
 		if p.Tare {
@@ -251,7 +253,7 @@ func (t *thread) returned(e *recording.Event) {
 		began = max(began, t.calls[n-1].ended)
 	}
 	if began < e.At {
-		t.calls = append(t.calls, call{began, e.At, e.Text})
+		t.calls = append(t.calls, call{began, e.At, e.Text, e.Other})
 	}
 }
 

@@ -39,27 +39,29 @@ var roles = []struct {
 	{"nft", []string{"nft"}},
 	{"systemd", []string{"systemd*"}},
 	{roleNetwork, []string{"netavark", "aardvark-dns"}},
-	{rolePlugin, []string{
-		"bridge", "host-local", "loopback", "portmap", "firewall", "tuning", "bandwidth", "macvlan", "ipvlan", "ptp", "dhcp",
-		"static", "vlan", "host-device", "sbr", "vrf", "dnsname", "calico*", "flannel", "cilium-cni",
-	}},
 }
 
-// roleOfProgram is the role of a program by its name and its file; the name itself if no rule knows it.
-func roleOfProgram(name, file string) Role {
+// roleOfProgram is the role of a program by its name and its file; the name itself if no rule has it.
+func roleOfProgram(name, file string) (role Role, ruled bool) {
 	for _, r := range roles {
 		if !slices.ContainsFunc(r.names, func(n string) bool { return fitsName(n, name) }) {
 			continue
 		}
-		switch {
-		case r.role == rolePlugin && !strings.Contains(file, "cni"): // names like bridge can mean anything
-		case r.role == rolePlugin, r.role == roleNetwork:
-			return r.role + " " + Role(name)
-		default:
-			return r.role
+		if r.role == roleNetwork {
+			return r.role + " " + Role(name), true
 		}
+		return r.role, true
 	}
-	return Role(name)
+	if isPlugin(file) {
+		return rolePlugin + " " + Role(name), true
+	}
+	return Role(name), slices.Contains(runtimes, name)
+}
+
+// isPlugin reports whether a file lies where CNI plugins do: in /opt/cni/bin, /usr/lib/cni or /usr/libexec/cni. Their
+// names, such as bridge, can mean anything.
+func isPlugin(file string) bool {
+	return slices.Contains(strings.Split(path.Dir(file), "/"), "cni")
 }
 
 func fitsName(pattern, name string) bool {
@@ -82,8 +84,8 @@ func (h *history) executed(e *recording.Event, before *lane) (name string, role 
 		return of.Name, Role(strings.TrimSuffix(string(of.Role), suffixAgain)) + suffixAgain
 	}
 	name = path.Base(e.Text)
-	role = roleOfProgram(name, e.Text)
-	if forked && role == Role(name) && !slices.Contains(runtimes, name) && isRuntime(before.Role) {
+	role, ruled := roleOfProgram(name, e.Text)
+	if forked && !ruled && isRuntime(before.Role) {
 		role = roleHook
 	}
 	return name, role

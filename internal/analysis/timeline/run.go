@@ -72,7 +72,8 @@ func Analyze(run *bench.Run, metric string) *Result {
 			continue
 		}
 		c.summarize()
-		c.Cost = costOf(run, c, at)
+		c.timed = timedOf(run, c.Cell, at)
+		c.Cost = c.cost()
 		r.Cells = append(r.Cells, *c)
 	}
 	return r
@@ -96,7 +97,7 @@ func (c *Cell) summarize() {
 	c.Typical = -1
 	for i := range c.Timelines {
 		t := &c.Timelines[i]
-		c.Lost += t.Lost
+		c.Lost, c.NoStack = c.Lost+t.Lost, c.NoStack+t.NoStack
 		if t.Incomplete != "" {
 			c.Incomplete = cmp.Or(c.Incomplete, t.Incomplete)
 			continue
@@ -119,19 +120,25 @@ func (c *Cell) summarize() {
 	}
 }
 
-// costOf compares the complete timelines of a cell with its timed trials of the same blocks.
-func costOf(run *bench.Run, c *Cell, metric int) Cost {
+// timedOf has the values of a metric in the timed trials of a cell, by block, without those that only warm up.
+func timedOf(run *bench.Run, cell, metric int) map[int]float64 {
 	timed := map[int]float64{}
 	for i := range run.Samples {
 		s := &run.Samples[i]
-		if v, ok := s.Value(metric); ok && !s.Trial.Traced && s.Trial.Cell == c.Cell && s.Outcome == bench.OK && v > 0 {
+		counts := s.Trial.Cell == cell && !s.Trial.Traced && !s.Trial.Warmup() && s.Outcome == bench.OK
+		if v, ok := s.Value(metric); ok && counts && v > 0 {
 			timed[s.Trial.Block] = v
 		}
 	}
+	return timed
+}
+
+// cost compares the complete timelines of a cell with its timed trials of the same blocks.
+func (c *Cell) cost() Cost {
 	var logs []float64
 	for i := range c.Timelines {
 		t := &c.Timelines[i]
-		if v, ok := timed[t.Trial.Block]; ok && t.Value > 0 {
+		if v, ok := c.timed[t.Trial.Block]; ok && t.Value > 0 {
 			logs = append(logs, math.Log(t.Value.Seconds()/v))
 		}
 	}

@@ -153,6 +153,9 @@ func TestBetween(t *testing.T) {
 	if len(d.Rows) != 1 || d.Rows[0].Key != (Key{"runc", OnCPU, Code}) || d.Rows[0].Mean.Value != 300*us {
 		t.Errorf("rows %+v", d.Rows)
 	}
+	if d.TimedBlocks != 9 || (d.Timed.Value-300*us*10/11).Abs() > us || !d.Timed.HasInterval {
+		t.Errorf("in %d blocks of timed trials the difference is %+v", d.TimedBlocks, d.Timed)
+	}
 	sum := d.FoldedMean()
 	for _, row := range d.Rows {
 		sum += row.Mean.Value
@@ -216,6 +219,17 @@ func TestIncomplete(t *testing.T) {
 	}
 	if r := Analyze(&bench.Run{}, ""); len(r.Cells) != 0 {
 		t.Errorf("a run without timelines has %d", len(r.Cells))
+	}
+}
+
+// A trial in which the kernel gave no stack for some events counts, and that is told.
+func TestEventsWithoutStack(t *testing.T) {
+	run := compared(t, 5)
+	tape, mark := started(500, 100)
+	tape.NoStack = 2
+	run.Samples[len(run.Samples)-3] = sample(t, 4, 0, tape, mark) // the last of cell 0
+	if c := Analyze(run, "").Of(0); c.Complete != 5 || c.NoStack != 2 || c.Lost != 0 {
+		t.Errorf("%d complete, %d events without a stack, %d lost", c.Complete, c.NoStack, c.Lost)
 	}
 }
 

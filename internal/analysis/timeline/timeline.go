@@ -36,7 +36,7 @@ const (
 	Processes Class = "processes"     // make, end and wait for processes and threads
 	Messages  Class = "messages"      // pipes, sockets, epoll, futexes: from one thread to another
 	Storage   Class = "storage"       // files, mounts, fsync
-	Network   Class = "network"       // netlink, network namespaces, packet filters
+	Network   Class = "network"       // netlink and other sockets of the network, its namespaces, packet filters
 	Groups    Class = "control groups"
 	Names     Class = "namespaces"
 	Security  Class = "security" // seccomp, capabilities, keys, security modules
@@ -47,8 +47,9 @@ const (
 )
 
 // A Role is the part that a process has in a start, such as "dockerd", "shim", "runc init", "hook",
-// "CNI plugin", "program" or "kernel thread". A process that no rule knows has its program's name as
-// its role, so a role may be foreign text.
+// "CNI plugin bridge" or "program". A process that no rule knows has its program's name as its role, so a role may be
+// foreign text. The kernel's threads, and programs that are not followed, such as systemd, have no tiles: the
+// Reason of a wait says that one of them ended it.
 type Role string
 
 // A Tile is a stretch of time in which one thread did, or waited for, one thing.
@@ -106,8 +107,8 @@ type Timeline struct {
 	Tiles []Tile
 	// Lanes are the programs that took part, in the order in which they began.
 	Lanes []Lane
-	// Lost is how much was lost: see recording.Recording.
-	Lost int
+	// Lost is how much was lost, and NoStack how many events lack a stack: see recording.Recording.
+	Lost, NoStack int
 	// Incomplete says why the timeline is in no mean, as a clause; empty if it is complete.
 	Incomplete string
 }
@@ -152,6 +153,7 @@ type Cell struct {
 	Complete   int           // how many of them are complete: only those are in means
 	Failed     int           // traced trials that did not succeed
 	Lost       int           // events lost, in all of them
+	NoStack    int           // events without a stack, in all of them: these waits have the name of their system call
 	Incomplete string        // why the first that is incomplete is; empty if all are complete
 	Value      Mean          // of the metric in complete traced trials
 	Unknown    time.Duration // the mean of Kind Unknown
@@ -159,6 +161,8 @@ type Cell struct {
 	// Typical is the index in Timelines of the one to draw: complete, with the median value; -1 = none.
 	Typical int
 	Cost    Cost
+
+	timed map[int]float64 // the metric in timed trials, by block, in seconds
 }
 
 // Cost is what tracing costs: traced trials against timed ones of the same block.
@@ -195,9 +199,14 @@ type Change struct {
 type Difference struct {
 	Cell, Base int // indices in Plan.Cells
 	Blocks     int
-	Mean       Mean     // of the metric, cell minus base
-	Rows       []Change // whose interval excludes 0, the largest first, whatever their sign
-	Folded     []Change // the other ones, the largest first
+	Mean       Mean // of the metric, cell minus base
+	// Timed is the same of timed trials, which nothing slows: of all TimedBlocks in which both have one. With 0 of them
+	// there is none.
+	Timed       Mean
+	TimedBlocks int
+
+	Rows   []Change // whose interval excludes 0, the largest first, whatever their sign
+	Folded []Change // the other ones, the largest first
 	// Rest is all rows that are too small in both cells to be a row of their own. Its Key is empty.
 	Rest Change
 }

@@ -52,6 +52,7 @@ func newTimeline(s *bench.Sample, of string) (t Timeline, metric string) {
 		t.Lost, t.Incomplete = r.Lost, fmt.Sprintf("%d events were lost", r.Lost)
 		return t, metric
 	}
+	t.NoStack = r.NoStack
 	h := newHistory(r)
 	if why := t.follow(h, stages); why != "" {
 		t.Incomplete, t.Tiles = why, nil

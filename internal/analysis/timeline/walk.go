@@ -158,7 +158,7 @@ func (w *walker) onCPU(since time.Duration) {
 	for w.now > since {
 		c, in := w.at.callAt(w.now)
 		if in {
-			class := classOfCall(c.name)
+			class := c.class()
 			if w.at.movesGroup(c) {
 				class = Groups
 			}

@@ -173,6 +173,27 @@ func TestPath(t *testing.T) {
 45–80 runc: on CPU, own code
 80–100 tare-agent: on CPU, own code
 `},
+		{"calls on sockets of the network, and between processes", 0, 60, daemon, func(t *tape) {
+			t.call(10, 20, daemon, "sendto")
+			t.Events[len(t.Events)-1].Other = 16
+			t.call(30, 35, daemon, "sendto")
+			t.Events[len(t.Events)-1].Other = 1
+			t.blocks(42, daemon, -1)
+			t.wakes(48, 15, daemon, 3, "systemd")
+			t.on(48, daemon)
+			t.call(40, 50, daemon, "recvmsg")
+			t.Events[len(t.Events)-1].Other = 16
+		}, `
+0–10 dockerd: on CPU, own code
+10–20 dockerd: on CPU in the kernel, network: sendto
+20–30 dockerd: on CPU, own code
+30–35 dockerd: on CPU in the kernel, messages: sendto
+35–40 dockerd: on CPU, own code
+40–42 dockerd: on CPU in the kernel, network: recvmsg
+42–48 dockerd: waits, network: recvmsg, woken by systemd
+48–50 dockerd: on CPU in the kernel, network: recvmsg
+50–60 dockerd: on CPU, own code
+`},
 		{"is woken by a kernel thread", 0, 100, daemon, func(t *tape) {
 			t.blocks(10, daemon, 2)
 			t.wakes(80, 15, daemon, 3, "rcu_preempt")
@@ -494,6 +515,61 @@ func TestRoles(t *testing.T) {
 	}
 }
 
+// Each role is known by a program's name, by its file, or by who executes it; what no rule knows keeps its own name.
+func TestRolesOfPrograms(t *testing.T) {
+	for _, test := range []struct {
+		by, file string // who executes the file: a program that dockerd has executed
+		want     Role
+	}{
+		{"", "/usr/bin/dockerd", "dockerd"},
+		{"", "/proc/self/exe", "dockerd, again"},
+		{"", "/usr/bin/containerd", "containerd"},
+		{"/usr/bin/containerd", "/usr/bin/containerd-shim-runc-v2", "shim"},
+		{"/usr/bin/containerd", "/usr/bin/containerd-shim", "shim"},
+		{"/usr/bin/containerd-shim-runc-v2", "/usr/bin/runc", "runc"},
+		{"/usr/bin/runc", "/proc/self/exe", "runc init"},
+		{"/usr/bin/runc", "/dev/fd/7", "runc init"},
+		{"/usr/bin/runc", "memfd:runc_cloned:/proc/self/exe", "runc init"},
+		{"/usr/local/bin/youki", "/usr/bin/crun", "crun"},
+		{"/usr/bin/conmon", "/usr/local/bin/youki", "youki"},
+		{"/usr/bin/podman", "/usr/bin/conmon", "conmon"},
+		{"/usr/bin/podman", "/proc/self/exe", "podman, again"},
+		{"", "/usr/bin/podman", "podman"},
+		{"/usr/bin/runc", "/usr/share/hooks/nvidia", "hook"},
+		{"/usr/bin/crun", "/opt/hooks/prestart", "hook"},
+		{"/usr/bin/conmon", "/opt/hooks/prestart", "prestart"},
+		{"/usr/bin/runc", "/usr/sbin/iptables", "iptables"},
+		{"", "/usr/sbin/iptables", "iptables"},
+		{"", "/usr/sbin/iptables-legacy-restore", "iptables"},
+		{"", "/usr/sbin/ip6tables", "iptables"},
+		{"", "/usr/sbin/xtables-nft-multi", "iptables"},
+		{"", "/usr/sbin/ebtables-nft", "iptables"},
+		{"", "/usr/sbin/nft", "nft"},
+		{"", "/opt/cni/bin/bridge", "CNI plugin bridge"},
+		{"", "/usr/lib/cni/host-local", "CNI plugin host-local"},
+		{"", "/usr/libexec/cni/of-a-vendor", "CNI plugin of-a-vendor"},
+		{"", "/usr/sbin/bridge", "bridge"},
+		{"", "/home/cni-tools/bridge", "bridge"},
+		{"", "/usr/lib/podman/netavark", "network plugin netavark"},
+		{"", "/usr/lib/podman/aardvark-dns", "network plugin aardvark-dns"},
+		{"", "/usr/lib/systemd/systemd-udevd", "systemd"},
+		{"", "/usr/bin/systemd-run", "systemd"},
+		{"", "/usr/bin/fuse-overlayfs", "fuse-overlayfs"},
+	} {
+		tape := newTape()
+		tape.fork(10, daemon, child)
+		if test.by != "" {
+			tape.exec(11, child, test.by)
+		}
+		const second = 31
+		tape.fork(12, child, second)
+		tape.exec(13, second, test.file)
+		if got := newHistory(&tape.Recording).lastLane(second).Role; got != test.want {
+			t.Errorf("%s executes %s: role %q, want %q", test.by, test.file, got, test.want)
+		}
+	}
+}
+
 func TestClasses(t *testing.T) {
 	for class, stack := range map[Class]string{
 		Groups:    "percpu_down_write cgroup_procs_write_start vfs_write",
@@ -509,11 +585,16 @@ func TestClasses(t *testing.T) {
 			t.Errorf("%s: %s, want %s", stack, got, class)
 		}
 	}
-	for name, class := range map[string]Class{
-		"execve": Program, "mount": Storage, "setns": Names, "seccomp": Security, "write": Other, "system call 999": Other,
+	const afUnix, afInet, afNetlink = 1, 2, 16
+	for c, class := range map[call]Class{
+		{name: "execve"}: Program, {name: "mount"}: Storage, {name: "setns"}: Names, {name: "seccomp"}: Security,
+		{name: "write"}: Other, {name: "system call 999"}: Other, {name: "sendto"}: Messages,
+		{name: "sendto", family: afUnix}: Messages, {name: "sendto", family: afNetlink}: Network,
+		{name: "socket", family: afNetlink}: Network, {name: "recvmsg", family: afNetlink}: Network,
+		{name: "setsockopt", family: afInet}: Network,
 	} {
-		if got := classOfCall(name); got != class {
-			t.Errorf("%s: %s, want %s", name, got, class)
+		if got := c.class(); got != class {
+			t.Errorf("%s on a socket of family %d: %s, want %s", c.name, c.family, got, class)
 		}
 	}
 }

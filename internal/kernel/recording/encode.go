@@ -38,6 +38,7 @@ type columns struct {
 	Texts     []string  `json:"texts"`  // to which Text and Stacks refer by index
 	Stacks    [][]int   `json:"stacks"` // functions, the innermost first
 	Lost      int       `json:"lost,omitempty"`
+	NoStack   int       `json:"no_stack,omitempty"`
 
 	First        int64   `json:"first_ns"` // when the first event was
 	After        []int64 `json:"after_ns"` // since the event before it; 0 for the first
@@ -75,7 +76,7 @@ func Encode(r *Recording) (bench.TraceEvent, error) {
 
 func columnsOf(r *Recording) *columns {
 	texts := map[string]int{}
-	c := &columns{Processes: r.Processes, Lost: r.Lost}
+	c := &columns{Processes: r.Processes, Lost: r.Lost, NoStack: r.NoStack}
 	intern := func(s string) int {
 		i, ok := texts[s]
 		if !ok {
@@ -209,6 +210,8 @@ func (c *columns) check() error {
 		return errors.New("a process has no valid number")
 	case c.Lost < 0:
 		return fmt.Errorf("%d events were lost", c.Lost)
+	case c.NoStack < 0:
+		return fmt.Errorf("%d events have no stack", c.NoStack)
 	case c.First < -int64(maxTime) || c.First > int64(maxTime):
 		return errors.New("its first event is not in the trial")
 	}
@@ -231,7 +234,7 @@ func within(all []int, least, end int) bool {
 }
 
 func (c *columns) recording() *Recording {
-	r := &Recording{Processes: c.Processes, Lost: c.Lost, Events: make([]Event, len(c.After))}
+	r := &Recording{Processes: c.Processes, Lost: c.Lost, NoStack: c.NoStack, Events: make([]Event, len(c.After))}
 	for _, stack := range c.Stacks {
 		names := make([]string, len(stack))
 		for i, text := range stack {

@@ -27,6 +27,7 @@ func TestHostileColumnsAreRefused(t *testing.T) {
 		"a stack that there is":    func(c *columns) { c.Stack[1] = 1 },
 		"no valid number":          func(c *columns) { c.Other[0] = -1 },
 		"events were lost":         func(c *columns) { c.Lost = -1 },
+		"have no stack":            func(c *columns) { c.NoStack = -1 },
 		"not in the trial":         func(c *columns) { c.First = 1 << 60 },
 		"at no valid time":         func(c *columns) { c.After[1] = -1 },
 		"of kind 9":                func(c *columns) { c.Kind[0] = 9 },

@@ -12,9 +12,10 @@ type Recording struct {
 	Processes []Process // that were there when the recording began
 	Events    []Event   // in order of time
 	// Stacks are kernel functions by their names, the innermost first. Events refer to them by index.
-	Stacks [][]string
-	Lost   int    // events, processes and calls without room, and events that the kernel left out
-	Failed string // why nothing was recorded, as a clause; empty if something was
+	Stacks  [][]string
+	Lost    int    // events, processes and calls without room, and events that the kernel left out
+	NoStack int    // events that should have a stack, and for which the kernel gave none
+	Failed  string // why nothing was recorded, as a clause; empty if something was
 }
 
 // A Process is one that was there when the recording began.
@@ -36,7 +37,7 @@ const (
 	Exit                   // the thread ends
 	Switch                 // it left the CPU to Other, OtherProcess; Preempted; Stack if it did not have to
 	Wake                   // it woke Other, OtherProcess; Text: its own name; Stack: where it was
-	Call                   // a system call has returned; Text: its name; Began
+	Call                   // a system call has returned; Text: its name; Began; Other: the family of its socket, or 0
 	Group                  // it made a control group, or moved a process into one
 )
 

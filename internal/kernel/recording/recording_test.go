@@ -16,14 +16,14 @@ func example() *recording.Recording {
 	return &recording.Recording{
 		Processes: []recording.Process{{ID: 7, Parent: 1, Name: "tare", Tare: true}, {ID: 9, Parent: 1, Name: "dockerd"}},
 		Stacks:    [][]string{{"pipe_read", "vfs_read"}, {"futex_wait"}},
-		Lost:      3,
+		Lost:      3, NoStack: 2,
 		Events: []recording.Event{
 			{At: -5, Kind: recording.Fork, Thread: 7, Process: 7, Other: 8, OtherProcess: 8, Stack: -1},
 			{At: 0, Kind: recording.Exec, Thread: 8, Process: 8, Other: 8, Stack: -1, Text: "/usr/bin/runc \x1b\n"},
 			{At: 10, Kind: recording.Switch, Thread: 8, Process: 8, Stack: 1},
 			{At: 11, Kind: recording.Switch, Thread: 7, Process: 7, Preempted: true, Stack: -1},
 			{At: 11, Kind: recording.Wake, Thread: 7, Process: 7, Other: 8, OtherProcess: 8, Stack: 0, Text: "tare"},
-			{At: 20, Kind: recording.Call, Thread: 8, Process: 8, Began: -4, Stack: -1, Text: "read"},
+			{At: 20, Kind: recording.Call, Thread: 8, Process: 8, Other: 16, Began: -4, Stack: -1, Text: "sendto"},
 			{At: 21, Kind: recording.Group, Thread: 8, Process: 8, Stack: -1},
 			{At: 22, Kind: recording.Exit, Thread: 8, Process: 8, Stack: -1},
 		},

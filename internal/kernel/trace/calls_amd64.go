@@ -2,6 +2,9 @@ package trace
 
 import "golang.org/x/sys/unix"
 
+// firstArgument is where struct pt_regs has the first argument of a system call, also when it has ended.
+const firstArgument = "di"
+
 // olderCallNames are system calls that only older processors have.
 var olderCallNames = map[int]string{
 	unix.SYS_ACCESS: "access", unix.SYS_ALARM: "alarm", unix.SYS_ARCH_PRCTL: "arch_prctl", unix.SYS_CHMOD: "chmod",

@@ -22,9 +22,16 @@ type rawEvent struct {
 	kind, number        uint32
 	thread, process     uint32
 	other, otherProcess uint32
-	stack               int32
+	stack               int32 // a key, or negative
 	text                string
+	addresses           *addresses // of a stack without a key; nil = there is none
 }
+
+// addresses are a stack, the innermost function first; 0 after the last one.
+type addresses [stackDepth]uint64
+
+// textSizes are how many bytes the text after an event has, by its kind.
+var textSizes = map[recording.Kind]int{recording.Exec: fileSize, recording.Wake: nameSize}
 
 // parseEvent reads an event; false if it is none.
 func parseEvent(b []byte) (e rawEvent, ok bool) {
@@ -37,8 +44,16 @@ func parseEvent(b []byte) (e rawEvent, ok bool) {
 		kind: word(offKind), number: word(offNumber), thread: word(offThread), process: word(offProcess),
 		other: word(offOther), otherProcess: word(offOtherProc), stack: int32(word(offStack)),
 	}
-	text, _, _ := bytes.Cut(b[eventSize:], []byte{0})
+	rest := b[eventSize:]
+	n := min(textSizes[recording.Kind(e.kind)], len(rest))
+	text, _, _ := bytes.Cut(rest[:n], []byte{0})
 	e.text = strings.ToValidUTF8(string(text), "\uFFFD")
+	if rest = rest[n:]; len(rest) >= stackSize {
+		e.addresses = &addresses{}
+		for i := range e.addresses {
+			e.addresses[i] = binary.NativeEndian.Uint64(rest[8*i:])
+		}
+	}
 	return e, true
 }
 
@@ -46,7 +61,7 @@ func parseEvent(b []byte) (e rawEvent, ok bool) {
 // functions and system calls.
 func (t *Tracer) resolve() error {
 	slices.SortStableFunc(t.raw, func(a, b rawEvent) int { return cmp.Compare(a.time, b.time) })
-	stacks := map[int32]int{} // keys in the kernel → indices in the recording
+	stacks := keptStacks{map[int32]int{}, map[addresses]int{}}
 	t.present.Events = make([]recording.Event, 0, len(t.raw))
 	for _, raw := range t.raw {
 		e := recording.Event{
@@ -60,8 +75,8 @@ func (t *Tracer) resolve() error {
 		case recording.Switch:
 			e.Preempted = raw.number != 0
 		}
-		if (e.Kind == recording.Switch || e.Kind == recording.Wake) && raw.stack >= 0 {
-			i, err := t.stack(raw.stack, stacks)
+		if e.Kind == recording.Switch || e.Kind == recording.Wake {
+			i, err := t.stack(&raw, stacks)
 			if err != nil {
 				return err
 			}
@@ -73,21 +88,49 @@ func (t *Tracer) resolve() error {
 	return nil
 }
 
-// stack returns the index of a stack in the recording, and adds it if it is new there.
-func (t *Tracer) stack(key int32, known map[int32]int) (int, error) {
-	if i, ok := known[key]; ok {
+// keptStacks are the indices of stacks in the recording, by their keys in the kernel and by what they are.
+type keptStacks struct {
+	byKey       map[int32]int
+	byAddresses map[addresses]int
+}
+
+// stack returns the index of an event's stack in the recording, and adds it if it is new there; -1 without a stack.
+func (t *Tracer) stack(e *rawEvent, known keptStacks) (int, error) {
+	if i, ok := known.byKey[e.stack]; ok {
 		return i, nil
 	}
+	all := e.addresses
+	if e.stack >= 0 {
+		all = &addresses{}
+		if err := t.kept.stacks.Lookup(uint32(e.stack), all); err != nil {
+			return -1, fmt.Errorf("read a stack: %w", err)
+		}
+	}
+	if all == nil {
+		return -1, nil
+	}
+	i, ok := known.byAddresses[*all]
+	if !ok {
+		var err error
+		if i, err = t.addStack(all); err != nil {
+			return -1, err
+		}
+		known.byAddresses[*all] = i
+	}
+	if e.stack >= 0 {
+		known.byKey[e.stack] = i
+	}
+	return i, nil
+}
+
+// addStack adds a stack to the recording, by the names of its functions, and returns its index.
+func (t *Tracer) addStack(all *addresses) (int, error) {
 	names, err := t.names()
 	if err != nil {
 		return -1, err
 	}
-	var addresses [stackDepth]uint64
-	if err := t.kept.stacks.Lookup(uint32(key), &addresses); err != nil {
-		return -1, fmt.Errorf("read a stack: %w", err)
-	}
 	var stack []string
-	for _, a := range addresses {
+	for _, a := range all {
 		if a == 0 {
 			break
 		}
@@ -95,9 +138,8 @@ func (t *Tracer) stack(key int32, known map[int32]int) (int, error) {
 			stack = append(stack, name)
 		}
 	}
-	known[key] = len(t.present.Stacks)
 	t.present.Stacks = append(t.present.Stacks, stack)
-	return known[key], nil
+	return len(t.present.Stacks) - 1, nil
 }
 
 // ofTracing reports whether a function is part of what traces, at the inner end of each stack.

@@ -2,6 +2,7 @@ package trace_test
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"os"
 	"os/exec"
@@ -187,6 +188,97 @@ func TestLostEventsAreCounted(t *testing.T) {
 	}
 	if r, _ := record(t, tracer, func() {}); r.Lost != 0 {
 		t.Errorf("the next recording has lost %d, too", r.Lost)
+	}
+}
+
+// Where the kernel has room for one stack only, every other one is in its events: none is missing, and none is wrong.
+func TestStacksWithoutRoomAreKept(t *testing.T) {
+	tracer := open(t, trace.Options{Stacks: 1})
+	r, _ := record(t, tracer, func() { run(t, "/bin/sh", "-c", "sleep 0.01; sleep 0.01; true") })
+	if r.NoStack != 0 || r.Lost != 0 || len(r.Stacks) < 10 {
+		t.Errorf("%d stacks, %d without, %d events lost", len(r.Stacks), r.NoStack, r.Lost)
+	}
+	slept := map[int]bool{} // by thread
+	followed := map[int]bool{os.Getpid(): true}
+	for _, e := range r.Events {
+		switch {
+		case e.Kind == recording.Fork:
+			followed[e.OtherProcess] = true
+		case e.Kind == recording.Wake && e.Stack < 0,
+			e.Kind == recording.Switch && followed[e.Process] && !e.Preempted && e.Stack < 0:
+			t.Errorf("no stack of %+v", e)
+		case e.Kind == recording.Switch && e.Stack >= 0 && slices.Contains(r.Stacks[e.Stack], "hrtimer_nanosleep"):
+			slept[e.Thread] = true
+		}
+	}
+	if len(slept) < 2 {
+		t.Errorf("of two programs that sleep, %d have the stack of it", len(slept))
+	}
+}
+
+// Of a system call on a socket, its family is known: netlink is told from a socket between processes.
+func TestFamiliesOfSockets(t *testing.T) {
+	tracer := open(t, trace.Options{})
+	r, _ := record(t, tracer, func() {
+		for range 20 { // one that took less than 5 µs is no event
+			netlink(t)
+			between(t)
+		}
+	})
+	families := map[string]map[int]int{}
+	for _, e := range r.Events {
+		if e.Kind == recording.Call && e.Process == os.Getpid() {
+			if families[e.Text] == nil {
+				families[e.Text] = map[int]int{}
+			}
+			families[e.Text][e.Other]++
+		}
+	}
+	for call, n := range families {
+		want := map[string]int{
+			"socket": unix.AF_NETLINK, "sendto": unix.AF_NETLINK, "recvfrom": unix.AF_NETLINK, "sendmsg": unix.AF_UNIX,
+		}[call] // others are on no socket
+		if n[want] == 0 || len(n) != 1 {
+			t.Errorf("calls of %s by family: %v, want only %d", call, n, want)
+		}
+	}
+	for _, call := range []string{"sendto", "sendmsg"} {
+		if families[call] == nil {
+			t.Errorf("none of 20 calls of %s took 5 µs", call)
+		}
+	}
+}
+
+// netlink lists the interfaces of the network.
+func netlink(t *testing.T) {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(fd) }() // it was only read
+	ask := make([]byte, unix.SizeofNlMsghdr+unix.SizeofIfInfomsg)
+	binary.NativeEndian.PutUint32(ask, uint32(len(ask)))
+	binary.NativeEndian.PutUint16(ask[4:], unix.RTM_GETLINK)
+	binary.NativeEndian.PutUint16(ask[6:], unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
+	if err := unix.Sendto(fd, ask, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := unix.Recvfrom(fd, make([]byte, 64<<10), 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// between sends a large message between two sockets of this process.
+func between(t *testing.T) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = errors.Join(unix.Close(fds[0]), unix.Close(fds[1])) }() // nothing is written
+	if err := unix.Sendmsg(fds[0], make([]byte, 100<<10), nil, nil, 0); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -17,7 +17,7 @@ const (
 	defaultBuffer = 16 << 20
 	maxFollowed   = 16384 // processes
 	maxCalls      = 65536 // threads, with those that have ended in a call
-	maxStacks     = 32768 // far more than a trial has: one that hashes like another is lost
+	maxStacks     = 32768 // far more than a trial has: one that hashes like another is in each of its events
 	stackDepth    = 32    // functions
 )
 
@@ -43,6 +43,7 @@ func (t *Tracer) load(o Options) error {
 		return err
 	}
 	o.Buffer, o.Processes = cmp.Or(o.Buffer, defaultBuffer), cmp.Or(o.Processes, maxFollowed)
+	o.Stacks = cmp.Or(o.Stacks, maxStacks)
 	if t.kept, err = newMaps(o); err != nil {
 		return err
 	}
@@ -78,10 +79,10 @@ func newMaps(o Options) (m keptMaps, err error) {
 			Name: "tare_calls", Type: ebpf.Hash, KeySize: 4, ValueSize: 16, MaxEntries: maxCalls,
 		}},
 		{&m.stacks, ebpf.MapSpec{
-			Name: "tare_stacks", Type: ebpf.StackTrace, KeySize: 4, ValueSize: 8 * stackDepth, MaxEntries: maxStacks,
+			Name: "tare_stacks", Type: ebpf.StackTrace, KeySize: 4, ValueSize: stackSize, MaxEntries: uint32(o.Stacks),
 		}},
 		{&m.events, ebpf.MapSpec{Name: "tare_events", Type: ebpf.RingBuf, MaxEntries: uint32(o.Buffer)}},
-		{&m.lost, ebpf.MapSpec{Name: "tare_lost", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1}},
+		{&m.lost, ebpf.MapSpec{Name: "tare_lost", Type: ebpf.Array, KeySize: 4, ValueSize: lostSize, MaxEntries: 1}},
 	} {
 		if *one.to, err = ebpf.NewMap(&one.spec); err != nil {
 			return keptMaps{}, errors.Join(fmt.Errorf("map %s: %w", one.spec.Name, err), m.close())
@@ -126,8 +127,11 @@ func (m *keptMaps) empty() error {
 			}
 		}
 	}
-	return m.lost.Put(uint32(0), uint64(0))
+	return m.lost.Put(uint32(0), lost{})
 }
+
+// lost is the value of the map of what was lost.
+type lost struct{ Events, Stacks uint64 }
 
 // offsetsIn finds the fields that the programs read.
 func offsetsIn(kernel *btf.Spec) (o offsets, err error) {
@@ -138,6 +142,13 @@ func offsetsIn(kernel *btf.Spec) (o offsets, err error) {
 		{&o.thread, "task_struct", "pid"},
 		{&o.process, "task_struct", "tgid"},
 		{&o.file, "linux_binprm", "filename"},
+		{&o.argument, "pt_regs", firstArgument},
+		{&o.toFiles[0], "task_struct", "files"},
+		{&o.toFiles[1], "files_struct", "fdt"},
+		{&o.toFiles[2], "fdtable", "fd"},
+		{&o.toFamily[0], "file", "private_data"},
+		{&o.toFamily[1], "socket", "sk"},
+		{&o.toFamily[2], "sock_common", "skc_family"},
 	} {
 		if *one.to, err = offsetOf(kernel, one.holder, one.field); err != nil {
 			return o, err

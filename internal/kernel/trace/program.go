@@ -3,6 +3,7 @@ package trace
 import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/kernel/bpf"
 	"github.com/tare-bench/tare/internal/kernel/recording"
@@ -15,14 +16,15 @@ const (
 	offNumber    = 12 // 32 bits: of a system call; 1 if preempted
 	offThread    = 16 // 32 bits each
 	offProcess   = 20
-	offOther     = 24
+	offOther     = 24 // of a system call: the family of the socket that it is on
 	offOtherProc = 28
 	offStack     = 32 // 32 bits: a key of the map of stacks; negative = none
 	offBegan     = 40 // 64 bits: of a system call
 	eventSize    = 48
 
-	nameSize = 16  // of a thread's name, after the event
-	fileSize = 128 // of the name of a file that is executed
+	nameSize  = 16             // of a thread's name, after the event
+	fileSize  = 128            // of the name of a file that is executed
+	stackSize = 8 * stackDepth // of a stack without a key, after all else
 )
 
 // Where the programs keep things on the stack, relative to the frame pointer.
@@ -40,6 +42,13 @@ const shortest = 5000
 type offsets struct {
 	thread, process int16 // pid and tgid of struct task_struct
 	file            int16 // filename of struct linux_binprm
+	argument        int16 // the first one of a system call, in struct pt_regs
+	// From a task to the table of the files that it has open: files of struct task_struct, fdt of struct files_struct, fd
+	// of struct fdtable.
+	toFiles [3]int16
+	// From a file to the family of a socket: private_data of struct file, sk of struct socket, skc_family of struct
+	// sock_common.
+	toFamily [3]int16
 }
 
 // descriptors are those of what the programs share with tare.
@@ -48,8 +57,15 @@ type descriptors struct {
 	calls    int // thread → when its system call began, and which it is
 	stacks   int
 	events   int // the ring buffer
-	lost     int // one number: what one of the others had no room for
+	lost     int // two numbers, at lostEvents and lostStacks
 }
+
+// The offsets of the numbers in the map of what was lost, and its size.
+const (
+	lostEvents = 0 // what one of the other maps had no room for
+	lostStacks = 8 // stacks that the kernel did not give
+	lostSize   = 16
+)
 
 // A coder writes the programs.
 type coder struct {
@@ -122,7 +138,7 @@ func (c coder) exit() asm.Instructions {
 // leave: whether the thread was preempted, the thread that leaves the CPU, the one that comes. R9 is 1 if
 // the first is followed: only then its stack is of use, and only if it was not preempted.
 func (c coder) leave() asm.Instructions {
-	at := int16(above - eventSize)
+	at := int16(above - eventSize - stackSize)
 	return bpf.Join(
 		zeroed(at, eventSize),
 		asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1), asm.Mov.Imm(asm.R9, 0)},
@@ -137,24 +153,22 @@ func (c coder) leave() asm.Instructions {
 			asm.LoadMem(asm.R1, asm.R6, 0, asm.DWord), asm.StoreMem(asm.RFP, at+offNumber, asm.R1, asm.Word),
 			asm.JNE.Imm(asm.R1, 0, "emit"), asm.JEq.Imm(asm.R9, 0, "emit"),
 		},
-		c.stack(at),
-		c.emit(at, eventSize),
+		c.emitWithStack(at, eventSize),
 	)
 }
 
 // wake: the thread that is woken. An interrupt wakes in the name of whatever it interrupted: the stack tells.
 func (c coder) wake() asm.Instructions {
-	at := int16(above - eventSize - nameSize)
+	at := int16(above - eventSize - nameSize - stackSize)
 	return bpf.Join(
 		zeroed(at, eventSize+nameSize),
 		asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)},
 		argument(asm.R7, 0),
 		c.task(asm.R7, at+offOther, at+offOtherProc), c.unlessFollowed("end"),
 		begin(at, recording.Wake), current(at+offThread, at+offProcess),
-		c.stack(at),
 		bpf.Address(asm.R1, at+eventSize),
 		asm.Instructions{asm.Mov.Imm(asm.R2, nameSize), asm.FnGetCurrentComm.Call()},
-		c.emit(at, eventSize+nameSize),
+		c.emitWithStack(at, eventSize+nameSize),
 	)
 }
 
@@ -181,7 +195,10 @@ func (c coder) enter() asm.Instructions {
 func (c coder) call() asm.Instructions {
 	at := int16(above - eventSize)
 	return bpf.Join(
-		asm.Instructions{asm.FnGetCurrentPidTgid.Call(), asm.StoreMem(asm.RFP, key, asm.R0, asm.Word)},
+		asm.Instructions{
+			asm.Mov.Reg(asm.R8, asm.R1),
+			asm.FnGetCurrentPidTgid.Call(), asm.StoreMem(asm.RFP, key, asm.R0, asm.Word),
+		},
 		bpf.Lookup(c.calls, key),
 		asm.Instructions{
 			asm.JEq.Imm(asm.R0, 0, "end"),
@@ -194,7 +211,56 @@ func (c coder) call() asm.Instructions {
 		asm.Instructions{
 			asm.StoreMem(asm.RFP, at+offBegan, asm.R6, asm.DWord), asm.StoreMem(asm.RFP, at+offNumber, asm.R7, asm.Word),
 		},
+		c.family(at),
 		c.emit(at, eventSize),
+	)
+}
+
+// onSockets are the system calls whose first argument is a socket.
+var onSockets = []int32{
+	unix.SYS_SENDTO, unix.SYS_SENDMSG, unix.SYS_SENDMMSG, unix.SYS_RECVFROM, unix.SYS_RECVMSG, unix.SYS_RECVMMSG,
+	unix.SYS_BIND, unix.SYS_CONNECT, unix.SYS_LISTEN, unix.SYS_ACCEPT, unix.SYS_ACCEPT4, unix.SYS_SHUTDOWN,
+	unix.SYS_GETSOCKOPT, unix.SYS_SETSOCKOPT, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME,
+}
+
+// family stores the family of the socket that a system call was on, or made. Its number is in R7, and the context of
+// its end in R8, where the registers are those that it began with. What cannot be read is no family.
+func (c coder) family(at int16) asm.Instructions {
+	code := asm.Instructions{
+		asm.LoadMem(asm.R8, asm.R8, 0, asm.DWord), asm.LoadMem(asm.R9, asm.R8, c.argument, asm.DWord),
+		asm.JEq.Imm(asm.R7, unix.SYS_SOCKET, "family"), // of which it is the first argument
+	}
+	for _, number := range onSockets {
+		code = append(code, asm.JEq.Imm(asm.R7, number, "socket"))
+	}
+	// follow reads what is at an offset of R8 into R8.
+	follow := func(offset int16, size int32, as asm.Size) asm.Instructions {
+		return bpf.Join(
+			asm.Instructions{asm.Mov.Reg(asm.R3, asm.R8), asm.Add.Imm(asm.R3, int32(offset))},
+			bpf.Address(asm.R1, value),
+			asm.Instructions{
+				asm.Mov.Imm(asm.R2, size), asm.FnProbeReadKernel.Call(), asm.JNE.Imm(asm.R0, 0, "emit"),
+				asm.LoadMem(asm.R8, asm.RFP, value, as),
+			},
+		)
+	}
+	code = append(
+		code, asm.Ja.Label("emit"),
+		asm.FnGetCurrentTask.Call().WithSymbol("socket"), asm.Mov.Reg(asm.R8, asm.R0),
+	)
+	for _, offset := range c.toFiles {
+		code = append(code, follow(offset, 8, asm.DWord)...)
+	}
+	// The argument has 32 bits; an entry of the table has 8 bytes.
+	code = append(code, asm.LSh.Imm(asm.R9, 32), asm.RSh.Imm(asm.R9, 29), asm.Add.Reg(asm.R8, asm.R9))
+	return bpf.Join(
+		code, follow(0, 8, asm.DWord),
+		follow(c.toFamily[0], 8, asm.DWord), follow(c.toFamily[1], 8, asm.DWord), follow(c.toFamily[2], 2, asm.Half),
+		asm.Instructions{
+			asm.Mov.Reg(asm.R9, asm.R8),
+			asm.And.Imm(asm.R9, 1<<16-1).WithSymbol("family"), // whoever makes a socket can ask for anything
+			asm.StoreMem(asm.RFP, at+offOther, asm.R9, asm.Word),
+		},
 	)
 }
 
@@ -259,29 +325,48 @@ func begin(at int16, k recording.Kind) asm.Instructions {
 	}
 }
 
-// stack stores the key of the current stack. The context is in R6.
-func (c coder) stack(at int16) asm.Instructions {
-	const compareHashes = 1 << 9 // BPF_F_FAST_STACK_CMP
-	return asm.Instructions{
-		asm.Mov.Reg(asm.R1, asm.R6), asm.LoadMapPtr(asm.R2, c.stacks), asm.Mov.Imm(asm.R3, compareHashes),
-		asm.FnGetStackid.Call(), asm.StoreMem(asm.RFP, at+offStack, asm.R0, asm.Word),
-	}
+// emitWithStack stores the key of the current stack in an event, and ends the program as emit does. The context is in
+// R6. The map keeps a stack where its hash says: one that finds another there gets no key, and follows the event. A
+// stack that the kernel does not give at all is counted.
+func (c coder) emitWithStack(at int16, size int32) asm.Instructions {
+	return bpf.Join(
+		asm.Instructions{
+			asm.Mov.Reg(asm.R1, asm.R6), asm.LoadMapPtr(asm.R2, c.stacks), asm.Mov.Imm(asm.R3, 0),
+			asm.FnGetStackid.Call(), asm.StoreMem(asm.RFP, at+offStack, asm.R0, asm.Word),
+			asm.JSGE.Imm(asm.R0, 0, "emit"),
+			asm.Mov.Reg(asm.R1, asm.R6),
+		},
+		bpf.Address(asm.R2, at+int16(size)),
+		asm.Instructions{
+			asm.Mov.Imm(asm.R3, stackSize), asm.Mov.Imm(asm.R4, 0),
+			asm.FnGetStack.Call(), asm.JSGT.Imm(asm.R0, 0, "whole"),
+		},
+		c.lose(lostStacks),
+		asm.Instructions{asm.Ja.Label("emit")},
+		named("whole", c.output(at, size+stackSize)),
+		asm.Instructions{asm.Ja.Label("end")},
+		c.emit(at, size),
+	)
 }
 
-// emit puts an event into the buffer, and counts it if there is no room. Nobody is woken: tare reads when
-// the trial is over. It ends the program; its symbol is "emit".
+// emit puts an event into the buffer, and ends the program. Its symbol is "emit".
 func (c coder) emit(at int16, size int32) asm.Instructions {
+	return bpf.Join(named("emit", c.output(at, size)), bpf.End())
+}
+
+// output puts an event into the buffer, and counts it if there is no room. Nobody is woken: tare reads when the trial
+// is over.
+func (c coder) output(at int16, size int32) asm.Instructions {
 	const wakeNobody = 1 // BPF_RB_NO_WAKEUP
 	return bpf.Join(
-		asm.Instructions{asm.LoadMapPtr(asm.R1, c.events).WithSymbol("emit")},
+		asm.Instructions{asm.LoadMapPtr(asm.R1, c.events)},
 		bpf.Address(asm.R2, at),
 		asm.Instructions{
 			asm.Mov.Imm(asm.R3, size), asm.Mov.Imm(asm.R4, wakeNobody),
 			asm.FnRingbufOutput.Call(),
 			asm.JEq.Imm(asm.R0, 0, "end"),
 		},
-		c.lose(),
-		bpf.End(),
+		c.lose(lostEvents),
 	)
 }
 
@@ -291,13 +376,13 @@ func (c coder) keep(fd int, next string) asm.Instructions {
 	return bpf.Join(
 		bpf.Update(fd, key, value, int32(ebpf.UpdateAny)),
 		asm.Instructions{asm.JEq.Imm(asm.R0, 0, next)},
-		c.lose(),
+		c.lose(lostEvents),
 	)
 }
 
-// lose counts one more that is lost.
-func (c coder) lose() asm.Instructions {
+// lose counts one more that is lost: lostEvents or lostStacks.
+func (c coder) lose(what uint32) asm.Instructions {
 	return asm.Instructions{
-		asm.LoadMapValue(asm.R1, c.lost, 0), asm.Mov.Imm(asm.R2, 1), asm.StoreXAdd(asm.R1, asm.R2, asm.DWord),
+		asm.LoadMapValue(asm.R1, c.lost, what), asm.Mov.Imm(asm.R2, 1), asm.StoreXAdd(asm.R1, asm.R2, asm.DWord),
 	}
 }

@@ -1,6 +1,11 @@
 package trace
 
-import "testing"
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/kernel/recording"
+)
 
 func TestSymbols(t *testing.T) {
 	s := parseSymbols([]byte(`0000000000000000 A fixed_percpu_data
@@ -47,7 +52,9 @@ func TestForeignEvents(t *testing.T) {
 	if _, ok := parseEvent(make([]byte, eventSize-1)); ok {
 		t.Error("half an event was taken")
 	}
-	e, ok := parseEvent(append(make([]byte, eventSize), "ab\xff\x00rest"...))
+	b := append(make([]byte, eventSize), "ab\xff\x00rest"...)
+	binary.NativeEndian.PutUint32(b[offKind:], uint32(recording.Exec))
+	e, ok := parseEvent(b)
 	if !ok || e.text != "ab\uFFFD" {
 		t.Errorf("%v, %q", ok, e.text)
 	}

@@ -34,6 +34,7 @@ var (
 type Options struct {
 	Buffer    int // bytes for the events of one trial, a power of two; 0 = 16 MiB, for some 250,000 events
 	Processes int // that are followed in one trial; 0 = 16,384
+	Stacks    int // that the kernel keeps apart, a power of two; 0 = 32,768. Others take more of the buffer
 }
 
 // A Tracer records traced trials. One goroutine uses it.
@@ -213,15 +214,15 @@ func (t *Tracer) drain() error {
 			t.raw = append(t.raw, e)
 		}
 	}
-	var lost uint64
-	if err := t.kept.lost.Lookup(uint32(0), &lost); err != nil {
+	var n lost
+	if err := t.kept.lost.Lookup(uint32(0), &n); err != nil {
 		return fmt.Errorf("read how many events were lost: %w", err)
 	}
 	missed, err := t.missedRuns()
 	if err != nil {
 		return fmt.Errorf("read how many events were lost: %w", err)
 	}
-	t.present.Lost = int(lost + missed - t.missed)
+	t.present.Lost, t.present.NoStack = int(n.Events+missed-t.missed), int(n.Stacks)
 	t.missed = missed
 	return nil
 }

@@ -63,6 +63,7 @@ func (p *printer) rows(t *report.Table) {
 	const who, what, value, interval = 0, 1, 2, 3
 	p.line("")
 	p.wrap(indent, indent+indent, t.Title, bold)
+	p.wrap(indent+indent, indent+indent, t.Subtitle, dim)
 	widths := make([]int, len(t.Columns))
 	for _, r := range t.Groups[0].Lines {
 		for i, cell := range r.Cells {

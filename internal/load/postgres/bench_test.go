@@ -87,11 +87,11 @@ func (r *rivals) tell(b *testing.B, what string, all []float64, wanted string) {
 
 // table has all rows.
 func (r *rivals) table() string {
-	text := fmt.Sprintf("tare beside pgbench, medians of at most %d rounds (smallest to largest):\n", rounds)
+	lines := []string{fmt.Sprintf("tare beside pgbench, medians of at most %d rounds (smallest to largest):", rounds)}
 	for _, name := range slices.Sorted(maps.Keys(r.rows)) {
-		text += r.rows[name] + "\n"
+		lines = append(lines, r.rows[name])
 	}
-	return text
+	return strings.Join(lines, "\n")
 }
 
 // times are those of one program in one round.

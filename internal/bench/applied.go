@@ -40,6 +40,9 @@ type Applied struct {
 	// Maker is the program that had the engine make it, with its version, such as "docker-compose
 	// 1.29.2"; empty = tare's own driver.
 	Maker string `json:"maker,omitempty"`
+	// Facts are what the program inside says of itself while it runs, by name, such as the version and the settings of a
+	// server; nil = it was not asked.
+	Facts map[string]string `json:"facts,omitempty"`
 }
 
 // ProcessFacts are what the kernel holds for a process.

@@ -81,6 +81,10 @@ type Series struct {
 // that second.
 const PerSecond = "per_second."
 
+// CheckpointSeries is, after the part, the name of a Series that says for what part of each second the server wrote a
+// checkpoint. Reports mark these seconds in the other Series of the part.
+const CheckpointSeries = PerSecond + "checkpoint"
+
 // SeriesOf returns of which metric a Series is, by its name, and whether it has a value for each second.
 func SeriesOf(series string) (metric string, perSecond bool) {
 	if rest, ok := strings.CutPrefix(series, PerSecond); ok {

@@ -9,18 +9,24 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/report"
 )
 
 // A postgresPlant is something planted into cells of PostgreSQL, and what a run has to find.
 type postgresPlant struct {
-	engine   string   // that must be here
-	params   string   // of all cells, as YAML
-	primary  string   // metrics, separated by commas
-	cells    []string // as YAML; the first one is the baseline, and is named usual
-	scripts  []string // pgbench's, which cells name as 0.sql, 1.sql and so on
+	engine   string                                                 // that must be here
+	budget   time.Duration                                          // 0 = that of a short run
+	params   string                                                 // of all cells, as YAML
+	primary  string                                                 // metrics, separated by commas
+	cells    []string                                               // as YAML; the first one is the baseline, and is named usual
+	scripts  []string                                               // pgbench's, which cells name as 0.sql, 1.sql and so on
+	dirs     func(t *testing.T, below string) (usual, other string) // that cells name as USUAL and OTHER; nil = none
 	findings []finding
+	warning  string // of the last cell, by its code; "" = any or none
 }
 
 // A finding is what a run has to say about a metric of a cell beside the baseline.
@@ -96,6 +102,24 @@ func postgresPlants() map[string]postgresPlant {
 			findings: []finding{{
 				cell: "tight", metric: "read.rate", verdict: "worse", ratio: anyLess, reason: "read.inside.refaults",
 			}},
+		},
+		// The table is six times as large as the memory. The other plants of its kind are short.
+		"memory for a sixth of the tables": {
+			engine: "runc", budget: 8 * time.Minute, params: "parts: [read], scale: 100", primary: "read.rate",
+			cells: []string{"{name: usual, engine: runc}", "{name: tight, engine: runc, memory: 256MiB}"},
+			findings: []finding{
+				{cell: "tight", metric: "read.rate", verdict: "worse", ratio: anyLess, reason: "read.inside.refaults"},
+			},
+		},
+		"an overlay that ignores syncs": {
+			engine: "native", params: "parts: [write1]", primary: "write1.rate", dirs: withVolatileOverlay,
+			cells: []string{
+				"{name: usual, engine: native, data: USUAL}", "{name: volatile, engine: native, data: OTHER}",
+			},
+			findings: []finding{{
+				cell: "volatile", metric: "write1.rate", verdict: "better", ratio: anyMore, reason: "write1.server.sync_time",
+			}},
+			warning: "postgres-volatile",
 		},
 		"a statement that sleeps 2 ms": {
 			engine: "native", params: "parts: [load], tool: pgbench, clients: 1, time: 900ms", primary: "load.time.p50",
@@ -175,11 +199,17 @@ func (p *testEnv) measurePlant(t *testing.T, plant postgresPlant, blocks, seed i
 		text = strings.ReplaceAll(text, name, filepath.Join(p.dir, name))
 		err = cmp.Or(err, os.WriteFile(filepath.Join(p.dir, name), []byte(sql), 0o644))
 	}
+	if plant.dirs != nil {
+		usual, other := plant.dirs(t, p.dir)
+		text = strings.NewReplacer("USUAL", usual, "OTHER", other).Replace(text)
+	}
 	if err := cmp.Or(err, os.WriteFile(file, []byte(text), 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	s := p.tare(t, "run", file, "--blocks", fmt.Sprint(blocks), "--budget", "95s", "--warmup", "0", "--washout", "30ms",
-		"--precision", "off", "--no-control", "--json", "--seed", fmt.Sprint(seed))
+	budget := cmp.Or(plant.budget, 95*time.Second)
+	s := p.begin(t, "run", file, "--blocks", fmt.Sprint(blocks), "--budget", budget.String(), "--warmup", "0", "--washout",
+		"30ms", "--precision", "off", "--no-control", "--json", "--seed", fmt.Sprint(seed),
+	).endWithin(t, max(2*testTimeout, plant.budget+2*testTimeout))
 	if s.code != 0 && s.code != someFailed {
 		t.Fatalf("exit code %d\n%s", s.code, s.stderr)
 	}
@@ -190,10 +220,47 @@ func (p *testEnv) measurePlant(t *testing.T, plant postgresPlant, blocks, seed i
 			wrong = append(wrong, fmt.Sprintf("%s of %s: %s", f.metric, f.cell, why))
 		}
 	}
+	if last := plant.cells[len(plant.cells)-1]; plant.warning != "" && !warnsOf(d, plant.warning, last) {
+		wrong = append(wrong, fmt.Sprintf("no %s of %s among %+v", plant.warning, last, d.Warned))
+	}
 	if s.code == someFailed && len(wrong) > 0 {
 		wrong = append(wrong, fmt.Sprintf("trials failed: %+v, %s", d.Runs[0].Trials, s.stderr))
 	}
 	return wrong
+}
+
+// warnsOf reports whether a report warns of one cell alone.
+func warnsOf(d report.Document, code, cell string) bool {
+	return slices.ContainsFunc(d.Warned, func(w report.Warning) bool {
+		return w.Code == code && len(w.Cells) == 1 && strings.Contains(cell, "{name: "+w.Cells[0]+",")
+	})
+}
+
+// withVolatileOverlay makes a directory, and mounts an overlay to which a sync means nothing.
+func withVolatileOverlay(t *testing.T, below string) (usual, overlay string) {
+	t.Helper()
+	base, err := os.MkdirTemp(below, "overlay-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]string{}
+	for _, name := range []string{"usual", "lower", "upper", "work", "merged"} {
+		at[name] = filepath.Join(base, name)
+		err = cmp.Or(err, os.Mkdir(at[name], 0o755))
+	}
+	if err := cmp.Or(err, os.Chmod(base, 0o711)); err != nil { // the server does not run as root
+		t.Fatal(err)
+	}
+	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s,volatile", at["lower"], at["upper"], at["work"])
+	if err := unix.Mount("overlay", at["merged"], "overlay", 0, options); err != nil {
+		t.Skipf("this test needs the right to mount an overlay with the option volatile: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(at["merged"], unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return at["usual"], at["merged"]
 }
 
 // someFailed is the exit code of a run of which some trials failed, as on a busy machine.

@@ -262,11 +262,12 @@ func newSettings(cells []bench.Cell, applied []*bench.Applied) []Applied {
 	return all
 }
 
-// appliedLines say once what was the same in every cell, and then what each has for itself.
+// appliedLines say once what was the same in every cell, and then what each has for itself. Of what programs say of
+// themselves they say only the latter.
 func appliedLines(all []Applied) (lines []Line) {
 	common := map[string]int{}
 	for i := range all {
-		for _, s := range settingsOf(&all[i].Applied) {
+		for _, s := range slices.Concat(settingsOf(&all[i].Applied), factsOf(&all[i].Applied)) {
 			common[s]++
 		}
 	}
@@ -274,7 +275,7 @@ func appliedLines(all []Applied) (lines []Line) {
 	var order []string
 	for i := range all {
 		var own []string
-		for _, s := range settingsOf(&all[i].Applied) {
+		for _, s := range slices.Concat(settingsOf(&all[i].Applied), factsOf(&all[i].Applied)) {
 			if common[s] < len(all) {
 				own = append(own, s)
 			}
@@ -300,6 +301,14 @@ func appliedLines(all []Applied) (lines []Line) {
 		lines = append(lines, Line{Name: strings.Join(cells[key], ", "), Text: strings.Split(key, "\x00")})
 	}
 	return lines
+}
+
+// factsOf lists what the program inside has said of itself.
+func factsOf(a *bench.Applied) (all []string) {
+	for _, name := range slices.Sorted(maps.Keys(a.Facts)) {
+		all = append(all, plain.Line(name+" "+a.Facts[name]))
+	}
+	return all
 }
 
 // settingsOf lists what was applied, in words. Paths and data have a list of their own.

@@ -102,11 +102,13 @@ func TestAppliedOnce(t *testing.T) {
 	run := analysistest.Run(analysistest.Shape{Seed: 3, Blocks: 8, Cells: engines()[:4]})
 	for i := range run.Samples {
 		a := &bench.Applied{Image: "sha256:0123456789abcdef", Network: "host", Cgroup: "v2"}
+		a.Facts = map[string]string{"version": "15"}
 		switch run.Samples[i].Trial.Cell {
 		case 1, 2:
 			a.Runtime, a.Limits.Memory, a.Security.ReadOnly = "crun", 64<<20, true
 		case 3:
 			a.Network = "bridge\x1b[2J"
+			a.Facts = map[string]string{"version": "15", "jit": "on"}
 		}
 		run.Samples[i].Applied = a
 	}
@@ -116,7 +118,7 @@ func TestAppliedOnce(t *testing.T) {
 	}
 	want := []string{
 		"every cell: image 0123456789ab, control groups v2", "native: network host",
-		"floor, crun: runtime crun, network host, memory 64 MiB, read-only root", `runc: network bridge\x1b[2J`,
+		"floor, crun: runtime crun, network host, memory 64 MiB, read-only root", `runc: network bridge\x1b[2J, jit on`,
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

@@ -102,6 +102,7 @@ func foreignSample(sample *bench.Sample, s string) {
 		Runtime: s, Image: s, Argv: []string{s}, Network: s, Storage: s, Data: s, DataMounts: []string{s},
 		Path: []string{s, s}, Mounts: []bench.Mount{{Type: s, Source: s, Target: s}}, Limits: bench.Limits{CPUSet: s},
 		Security: bench.Security{Seccomp: s}, Cgroup: strings.Repeat(s, 1+sample.Trial.Cell%3), Builder: s, Maker: s,
+		Facts: map[string]string{s: strings.Repeat(s, 1+sample.Trial.Cell%3)},
 	}
 }
 

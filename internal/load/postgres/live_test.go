@@ -164,7 +164,6 @@ func TestFailures(t *testing.T) {
 		"user=none":          `role "none" does not exist (SQLSTATE 28000)`,
 		"tls=yes":            "the agent has no TLS",
 		"clients=999":        "SQLSTATE 53300",
-		"sweep=1 rate=5":     "sweep and rate cannot be combined",
 		"socket=/tmp":        "either address=IP:PORT or socket=DIR",
 		"unknown=1":          `no option "unknown"`,
 		"script=all scale=0": "script=all: want one of select-only, tpcb-like",
@@ -199,22 +198,6 @@ func TestLost(t *testing.T) {
 	time.AfterFunc(300*time.Millisecond, func() { signalBackends(t, s, syscall.SIGKILL) })
 	if _, err = run(t, s, "clients=2", "time=20s"); !errors.Is(err, postgres.ErrLost) && !errors.As(err, &told) {
 		t.Errorf("a killed server: %v", err)
-	}
-}
-
-// A sweep tries each number of clients.
-func TestSweep(t *testing.T) {
-	s := postgrestest.Start(t, postgrestest.Options{Settings: []string{"fsync=off"}})
-	c := s.Connect(t)
-	populate(t, c, 1)
-	r := mustRun(t, s, "script=simple-update", "sweep=1,2,4", "time=100ms", "warmup=20ms")
-	for _, name := range []string{"rate.c1", "rate.c2", "rate.c4", "time.p50.c1", "time.p99.c4", "knee", "committed"} {
-		if r.Values[name] <= 0 {
-			t.Errorf("%s = %v", name, r.Values[name])
-		}
-	}
-	if got := sums(t, c)[0]; got != fmt.Sprint(r.Values["committed"]) {
-		t.Errorf("%s rows in pgbench_history, committed are %v", got, r.Values["committed"])
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +19,6 @@ const (
 	maxClients = 1000
 	maxRate    = 1_000_000
 	maxTime    = time.Hour
-	maxSweep   = 32 // steps
 )
 
 // A plan says what the clients do.
@@ -35,11 +33,10 @@ type plan struct {
 	time    time.Duration // after the warm-up
 	seed    uint64
 	tls     bool
-	sweep   []int // numbers of clients, ascending; none = clients alone
 }
 
 // readPlan reads the options of the load that are also options of the workload.
-func readPlan(a *load.Args) (plan, error) {
+func readPlan(a *load.Args) plan {
 	p := plan{
 		scale:   a.Int("scale", 1, 1, MaxScale),
 		clients: int(a.Int("clients", 1, 1, maxClients)),
@@ -52,30 +49,20 @@ func readPlan(a *load.Args) (plan, error) {
 		tls:     a.Word("tls", "no", "no", "yes") == "yes",
 	}
 	p.script = scriptOf(a.Word("script", SelectOnly, Scripts()...))
-	var err error
-	p.sweep, err = parseSweep(a.Text("sweep", ""))
-	return p, err
+	return p
 }
 
 // Valid checks each option by itself; see load.Valid. The options that say where the server is are
 // not among them.
 func Valid(a *load.Args) error {
-	_, err := readPlan(a)
-	return errors.Join(err, a.Err())
-}
-
-// check returns which options contradict one another.
-func (p *plan) check() error {
-	if len(p.sweep) > 0 && p.rate > 0 {
-		return errors.New("sweep and rate cannot be combined: a sweep finds the rate by itself")
-	}
-	return nil
+	readPlan(a)
+	return a.Err()
 }
 
 // takesTurns reports whether nothing changes if the clients rest now and then: writes leave work for
 // the server to do meanwhile, and in an open loop transactions are due at fixed times.
 func (p *plan) takesTurns() bool {
-	return p.script.name == SelectOnly && p.rate == 0 && !p.each && len(p.sweep) == 0
+	return p.script.name == SelectOnly && p.rate == 0 && !p.each
 }
 
 // times say when transactions begin.
@@ -86,7 +73,7 @@ func (p *plan) times() client.Times {
 // seconds is the number of whole seconds of the measured time, if they are told one by one.
 func (p *plan) seconds() int {
 	n := int(p.time / time.Second)
-	if n < leastSeconds || len(p.sweep) > 0 {
+	if n < leastSeconds {
 		return 0
 	}
 	return n
@@ -94,26 +81,6 @@ func (p *plan) seconds() int {
 
 // leastSeconds is the least number of seconds that are worth a series.
 const leastSeconds = 3
-
-func parseSweep(list string) (clients []int, err error) {
-	if list == "" {
-		return nil, nil
-	}
-	wrong := &load.ValueError{
-		Key: "sweep", Value: list,
-		Want: fmt.Sprintf("at most %d ascending numbers from 1 to %d, such as 1,2,4,8", maxSweep, maxClients),
-	}
-	last := 0
-	for word := range strings.SplitSeq(list, ",") {
-		n, err := strconv.Atoi(word)
-		if err != nil || n <= last || n > maxClients || len(clients) == maxSweep {
-			return nil, wrong
-		}
-		clients = append(clients, n)
-		last = n
-	}
-	return clients, nil
-}
 
 // A target is the server, and how the client works.
 type target struct {

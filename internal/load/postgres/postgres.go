@@ -25,8 +25,7 @@
 //	cpus              one thread on each of these; none = one thread on any CPU
 //	wait=0s           how long to wait for a server that starts
 //	stay=no           yes: connections stay open after the report, until the process ends, so that
-//	                  the server's processes can be counted; not after a sweep
-//	sweep             numbers of clients, such as 1,2,4: each for time, on one server
+//	                  the server's processes can be counted
 //
 // The values of its report (times in seconds):
 //
@@ -49,10 +48,10 @@
 //	cpu_each              CPU time of the client for each transaction
 //	per_second.rate       series of at least three whole seconds of time: transactions that ended well
 //	per_second.time.mean  in each second, the mean of their times, and the longest; 0 where none ended;
-//	per_second.time.max   not of a sweep
+//	per_second.time.max
+//	per_second.time.p50   the median to within two percent, and the 99th percentile, 0 where fewer than
+//	per_second.time.p99   1,000 ended
 //	rate.stretch …        where it takes turns: the same in an uninterrupted stretch (Stretches)
-//	rate.cN, time.p50.cN  of each step of a sweep, and also time.p99.cN
-//	knee                  of a sweep: the fewest clients that reach 95 % of its highest rate
 //
 // The fact "counting" is when transactions began to count (CLOCK_MONOTONIC, in nanoseconds).
 //

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -67,10 +66,14 @@ func (o *outcome) report() (*load.Report, error) {
 	return r, errors.Join(Spread(r, "time", t.time), Spread(r, "connect", t.connect))
 }
 
-// series reports the seconds of the measured time one by one. Where no transaction ended, all is 0.
+// series reports the seconds of the measured time one by one. Where no transaction ended, all is 0, and the 99th
+// percentile also where fewer than a thousand did.
 func (o *outcome) series(r *load.Report) {
-	for _, s := range o.tally.seconds {
+	for i := range o.tally.seconds {
+		s := &o.tally.seconds[i]
 		r.AddToSeries("per_second.rate", float64(s.ended))
+		r.AddToSeries("per_second.time.p50", s.percentile(50))
+		r.AddToSeries("per_second.time.p99", s.percentile(99))
 		r.AddToSeries("per_second.time.mean", s.sum.Seconds()/float64(max(1, s.ended)))
 		r.AddToSeries("per_second.time.max", s.longest.Seconds())
 	}
@@ -126,21 +129,4 @@ func Spread(r *load.Report, name string, h *load.Histogram) error {
 	d, err := h.Distribution()
 	r.Distributions[name] = d
 	return err
-}
-
-// kneeShare is the share of the highest rate of a sweep that its knee reaches.
-const kneeShare = 0.95
-
-// knee returns the fewest clients that reach about the highest rate of a sweep.
-func knee(steps []*outcome) (clients int) {
-	highest := 0.0
-	for _, o := range steps {
-		highest = max(highest, o.rate())
-	}
-	for _, o := range steps {
-		if o.rate() >= kneeShare*highest {
-			clients = cmp.Or(clients, o.plan.clients)
-		}
-	}
-	return clients
 }

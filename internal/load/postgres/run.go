@@ -12,9 +12,9 @@ import (
 
 // RunWith is Run with TLS, for tls=yes; nil means that this program has none.
 func RunWith(a *load.Args, encrypt TLS) (*load.Report, error) {
-	p, err1 := readPlan(a)
-	t, err2 := readTarget(a)
-	if err := errors.Join(err1, err2, a.Err(), p.check()); err != nil {
+	p := readPlan(a)
+	t, err := readTarget(a)
+	if err := errors.Join(err, a.Err()); err != nil {
 		return nil, err
 	}
 	if p.tls {
@@ -26,9 +26,6 @@ func RunWith(a *load.Args, encrypt TLS) (*load.Report, error) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(maxMemory))
 	if err := t.await(); err != nil {
 		return nil, err
-	}
-	if len(p.sweep) > 0 {
-		return t.sweep(&p)
 	}
 	if p.takesTurns() {
 		t.turns = a.Turns
@@ -115,42 +112,4 @@ func (t *target) stretch(r *load.Report, before *outcome) error {
 		}
 	}
 	return nil
-}
-
-// sweep executes the plan with each number of clients. The report is that of the fastest, and has the
-// rates and times of all.
-func (t *target) sweep(p *plan) (*load.Report, error) {
-	var steps []*outcome
-	var best *outcome
-	for _, clients := range p.sweep {
-		step := *p
-		step.clients, step.stay = clients, false
-		o, err := t.observe(&step)
-		if err != nil {
-			return nil, fmt.Errorf("%d clients: %w", clients, err)
-		}
-		steps = append(steps, o)
-		if best == nil || o.rate() > best.rate() {
-			best = o
-		}
-	}
-	r, err := best.report()
-	if err != nil {
-		return nil, err
-	}
-	r.Values["knee"] = float64(knee(steps))
-	r.Values["committed"], r.Values["delta"] = 0, 0
-	var begun int64
-	var span time.Duration
-	for _, o := range steps {
-		at := fmt.Sprintf(".c%d", o.plan.clients)
-		r.Values["rate"+at] = o.rate()
-		r.Values["time.p50"+at], r.Values["time.p99"+at] = o.tally.time.Percentile(50), o.tally.time.Percentile(99)
-		r.Values["committed"] += float64(o.tally.committed)
-		r.Values["delta"] += float64(o.tally.delta)
-		begun += o.tally.begun
-		span += o.sendTime
-	}
-	best.facts(r, begun, span)
-	return r, nil
 }

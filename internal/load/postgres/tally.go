@@ -1,8 +1,6 @@
 package postgres
 
 import (
-	"time"
-
 	"github.com/tare-bench/tare/internal/load"
 )
 
@@ -22,23 +20,6 @@ type tally struct {
 	failed    [kinds]int64
 	why       [kinds]error // the first failure of each kind
 	seconds   []second     // of the measured time
-}
-
-// A second has the transactions that ended well in one second of the measured time.
-type second struct {
-	ended   int64
-	sum     time.Duration // of their times
-	longest time.Duration
-}
-
-// endedAt counts a transaction by when it ended.
-func (t *tally) endedAt(at, took time.Duration) {
-	if i := int(at / time.Second); i < len(t.seconds) {
-		s := &t.seconds[i]
-		s.ended++
-		s.sum += took
-		s.longest = max(s.longest, took)
-	}
 }
 
 // A kind is the kind of failure of a transaction.
@@ -98,10 +79,8 @@ func (t *tally) add(o *tally) {
 	t.delta += o.delta
 	t.good += o.good
 	t.timely += o.timely
-	for i, s := range o.seconds {
-		t.seconds[i].ended += s.ended
-		t.seconds[i].sum += s.sum
-		t.seconds[i].longest = max(t.seconds[i].longest, s.longest)
+	for i := range o.seconds {
+		t.seconds[i].add(&o.seconds[i])
 	}
 	for k := range kinds {
 		t.failed[k] += o.failed[k]

@@ -3,6 +3,7 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -218,15 +219,35 @@ func TestSeconds(t *testing.T) {
 	(&outcome{p, &round{tally: all}}).series(r)
 	want := map[string][]float64{
 		"per_second.rate": {3, 1, 0}, "per_second.time.mean": {0.0013333, 0.003, 0}, "per_second.time.max": {0.002, 0.003, 0},
+		"per_second.time.p50": {0.0010076, 0.0029819, 0}, "per_second.time.p99": {0, 0, 0},
 	}
 	if diff := cmp.Diff(want, r.Series); diff != "" {
 		t.Errorf("series (-want +got):\n%s", diff)
 	}
-	for name, p := range map[string]plan{
-		"too short": {time: 2900 * time.Millisecond}, "a sweep": {time: 10 * time.Second, sweep: []int{1, 2}},
-	} {
-		if got := p.seconds(); got != 0 {
-			t.Errorf("%s: %d seconds", name, got)
+	if got := (&plan{time: 2900 * time.Millisecond}).seconds(); got != 0 {
+		t.Errorf("too short: %d seconds", got)
+	}
+}
+
+// Percentiles of a second are within two percent, and there is none that too few transactions tell of.
+func TestSecondPercentiles(t *testing.T) {
+	for _, unit := range []time.Duration{1, time.Microsecond, 77 * time.Microsecond, time.Millisecond} {
+		all := newTally(&plan{script: scriptOf(SelectOnly), time: 3 * time.Second})
+		for i := range 1000 {
+			if i == 999 && all.seconds[0].percentile(99) != 0 {
+				t.Errorf("the 99th percentile of 999 is %v", all.seconds[0].percentile(99))
+			}
+			all.endedAt(0, time.Duration(i+1)*unit)
+		}
+		for p, want := range map[int64]time.Duration{50: 500 * unit, 99: 990 * unit} {
+			if got := all.seconds[0].percentile(p); math.Abs(got/want.Seconds()-1) > 0.02 {
+				t.Errorf("percentile %d of 1 to 1000 times %v is %v s", p, unit, got)
+			}
+		}
+	}
+	for _, d := range []time.Duration{-1, 0, 31, 32, 63, 64, time.Second, time.Hour} {
+		if i := place(d); i < 0 || i >= len(sketch{}) {
+			t.Errorf("the place of %v is %d", d, i)
 		}
 	}
 }

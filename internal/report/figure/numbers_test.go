@@ -86,3 +86,34 @@ func TestCurveOfSeconds(t *testing.T) {
 		t.Errorf("the first column is %q", name)
 	}
 }
+
+// TestCheckpointsAreMarked checks that the seconds with a checkpoint are marked in the curves of the same part and
+// condition, for each cell that had one.
+func TestCheckpointsAreMarked(t *testing.T) {
+	curve := func(metric, condition string, seconds ...float64) report.Curve {
+		one := report.CurveCell{Cell: "a", At: []int{1, 2, 3}, Median: seconds, Low: seconds, High: seconds}
+		return report.Curve{Metric: metric, Condition: condition, PerSecond: true, Cells: []report.CurveCell{one}}
+	}
+	rate := curve("write.per_second.rate", "c", 3, 1, 2)
+	bars := func(beside ...report.Curve) int {
+		f := curves(&report.Document{Curves: append([]report.Curve{rate}, beside...)})[0]
+		without := curves(&report.Document{Curves: []report.Curve{rate}})[0]
+		n := strings.Count(f.Panels[0].body, "<line") - strings.Count(without.Panels[0].body, "<line")
+		if strings.Contains(f.Reading, checkpointReading) != (n > 0) {
+			t.Errorf("%d bars, and the figure says: %s", n, f.Reading)
+		}
+		return n
+	}
+	for name, tt := range map[string]struct {
+		beside report.Curve
+		want   int
+	}{
+		"two seconds":       {curve("write.per_second.checkpoint", "c", 0, 0.2, 1), 2},
+		"another part":      {curve("read.per_second.checkpoint", "c", 0, 0.2, 1), 0},
+		"another condition": {curve("write.per_second.checkpoint", "d", 0, 0.2, 1), 0},
+	} {
+		if got := bars(tt.beside); got != tt.want {
+			t.Errorf("%s: %d bars, want %d", name, got, tt.want)
+		}
+	}
+}

@@ -163,13 +163,18 @@ func curves(d *report.Document) (all []Figure) {
 			Reading: "The line is the median over the trials, the band between its quartiles; no difference is claimed.",
 			Thinned: strings.TrimSpace(leftOut(len(c.Cells), cells, firstOnes, false) + " " + skipped(&c)),
 		}
-		f.Panels = []Panel{curvePanel(&c, f.Finding)}
+		checkpoints := checkpointsOf(d, &c)
+		if checkpoints != nil {
+			f.Reading += checkpointReading
+		}
+		f.Panels = []Panel{curvePanel(&c, checkpoints, f.Finding)}
 		all = append(all, f)
 	}
 	return all
 }
 
-func curvePanel(c *report.Curve, finding string) Panel {
+// curvePanel shows a curve, and marks checkpoints if they are not nil.
+func curvePanel(c, checkpoints *report.Curve, finding string) Panel {
 	position, sequence := order(c)
 	var ys []float64
 	var cells names
@@ -198,6 +203,9 @@ func curvePanel(c *report.Curve, finding string) Panel {
 		b.band(high, low, lineInk(n))
 		b.polyline(line, lineInk(n), 1.8, dashes(n))
 		ends[n] = last(line)
+	}
+	if checkpoints != nil {
+		markCheckpoints(&b, &x, operationsHeight-34, checkpoints, c.Cells)
 	}
 	cells.write(&b, ends, operationsHeight-10)
 	return Panel{

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 )
 
@@ -55,73 +56,149 @@ func (s *server) factsOf(ctx context.Context, query string) (facts, error) {
 }
 
 // attestServer reads back by SQL what the server is and has, and compares that with what was asked
-// for and with the other cells. A difference wraps bench.ErrMismatch.
-func (f *fixture) attestServer(ctx context.Context, s *server) error {
+// for and with the other cells. A difference wraps bench.ErrMismatch. It returns what trials keep.
+func (f *fixture) attestServer(ctx context.Context, s *server) (facts, error) {
 	build, err1 := s.factsOf(ctx, buildQuery)
 	cluster, err2 := s.factsOf(ctx, clusterQuery)
 	settings, err3 := s.factsOf(ctx, settingsQuery)
 	session, err4 := s.factsOf(ctx, sessionQuery)
 	for _, err := range []error{err1, err2, err3, err4} {
 		if err != nil {
-			return fmt.Errorf("read back: %w", err)
+			return nil, fmt.Errorf("read back: %w", err)
 		}
 	}
+	build["program"] = f.program.digest
 	made := f.program.image
 	if f.options.entry { // each trial has a cluster of its own
-		delete(cluster, "system identifier")
+		delete(cluster, identifier)
 		made += " by its entry point"
 	} else {
-		want := facts{"system identifier": fmt.Sprint(f.template.id), "checksums": "off"}
+		want := facts{identifier: fmt.Sprint(f.template.id), "checksums": "off"}
 		if err := differing(want, cluster, "the template"); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	want := facts{"encrypted": fmt.Sprint(f.options.tls), "unix socket": fmt.Sprint(f.socket != "")}
 	if err := differing(want, session, "what was asked for"); err != nil {
-		return err
+		return nil, err
 	}
 	if err := f.attestSettings(settings); err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(settings, func(name, _ string) bool { return setting{name: name}.ofPlace() })
+	for _, one := range []struct {
+		key        string
+		asked, got facts
+	}{
+		{"build " + f.program.image, nil, build},
+		{fmt.Sprintf("cluster %s %d", made, f.options.scale), nil, cluster},
+		{"settings " + made, f.askedSettings(), settings},
+	} {
+		if err := f.compare(one.key, one.asked, one.got); err != nil {
+			return nil, err
+		}
+	}
+	kept := joined(build, cluster, settings, session)
+	delete(kept, identifier) // of this run alone
+	return kept, nil
+}
+
+// identifier is a fact that tells clusters apart.
+const identifier = "system identifier"
+
+// joined returns facts of several kinds as one.
+func joined(all ...facts) facts {
+	out := facts{}
+	for _, one := range all {
+		maps.Copy(out, one)
+	}
+	return out
+}
+
+// compare compares what is told of the cell's server with other cells.
+func (f *fixture) compare(key string, asked, got facts) error {
+	return attestedOf(f.task).compare(key, attestedServer{f.task.Engine.Name(), asked, got})
+}
+
+// askedSettings are the values that were asked of settings that can be compared.
+func (f *fixture) askedSettings() facts {
+	asked := facts{}
+	for _, s := range f.settings {
+		asked[s.name] = s.value
+	}
+	return asked
+}
+
+// attestApplied checks what the launcher and the kernel tell of the server's first process and of its data. What was
+// asked for in the same words is the same in all cells.
+func (f *fixture) attestApplied(done agent.Prepared, got bench.Applied) error {
+	asked := fmt.Sprintf("CPUs %q %t", f.task.Spec.Limits.CPUSet, f.options.pin)
+	if err := f.compare(asked, nil, facts{"CPUs": done.CPUs}); err != nil {
 		return err
 	}
-	for _, s := range f.settings {
-		if s.ofPlace() {
-			delete(settings, s.name)
-		}
+	if err := f.attestData(got.DataMounts); err != nil {
+		return err
 	}
-	a := attestedOf(f.task)
-	for _, group := range []struct {
-		key string
-		got facts
-	}{
-		{"build " + f.program.image, build},
-		{fmt.Sprintf("cluster %s %d", made, f.options.scale), cluster},
-		{fmt.Sprintf("settings %s %v", made, f.settingsKey()), settings},
-	} {
-		if err := a.compare(group.key, f.task.Engine.Name(), group.got); err != nil {
-			return err
+	switch p := got.Process; {
+	case p == nil: // it cannot be seen
+		return nil
+	case p.UID == 0:
+		return fmt.Errorf("%w: the server runs as root", bench.ErrMismatch)
+	case f.options.entry: // engines and images have users and limits of their own, which users get
+		return nil
+	case !got.Security.UserNS && p.UID != done.UID:
+		return fmt.Errorf("%w: user of the server: the launcher became %d, got %d", bench.ErrMismatch, done.UID, p.UID)
+	default:
+		own := facts{"open files": fmt.Sprint(p.Files)}
+		if _, everywhere := serverUser(); everywhere {
+			own["user"] = fmt.Sprint(done.UID)
 		}
+		return f.compare("process", nil, own)
+	}
+}
+
+// attestData checks that the data are on the same as in the other cells whose storage was named alike. A layer is the
+// engine's own, as is its file system.
+func (f *fixture) attestData(mounts []string) error {
+	asked := f.task.Spec
+	if asked.Storage == "layer" || len(mounts) == 0 { // they cannot be seen
+		return nil
+	}
+	err := f.compare(fmt.Sprintf("data %q %q", asked.Storage, asked.Data), nil, facts{"data on": syncing(mounts)})
+	if err != nil {
+		return fmt.Errorf("%w: set storage to bind and data to one directory for all cells, or name the storage of each",
+			err)
 	}
 	return nil
 }
 
-// attestProcess checks what the kernel holds for the server's first process; nil means that it cannot
-// be seen.
-func (f *fixture) attestProcess(p *bench.ProcessFacts) error {
-	switch {
-	case p == nil:
-		return nil
-	case p.UID == 0:
-		return fmt.Errorf("%w: the server runs as root", bench.ErrMismatch)
-	case f.options.entry: // engines have limits of their own, which users get
-		return nil
+// syncing describes the file systems below the data as far as that says how they are written and synced. Left out are
+// options that limit who may do what and how much fits, and how an overlay finds what is below it.
+func syncing(mounts []string) string {
+	var all []string
+	for _, one := range mounts {
+		system, options, _ := strings.Cut(one, " ")
+		words := strings.Split(options, ",")
+		words = slices.DeleteFunc(words, func(o string) bool {
+			name, _, _ := strings.Cut(o, "=")
+			return slices.Contains(ofAccess(), name) || system == "overlay" && !slices.Contains(ofSyncs(), name)
+		})
+		slices.Sort(words)
+		all = append(all, strings.TrimSpace(system+" "+strings.Join(words, ",")))
 	}
-	return attestedOf(f.task).compare("process", f.task.Engine.Name(), facts{"open files": fmt.Sprint(p.Files)})
+	return strings.Join(all, " on ")
 }
 
-// settingsKey are the settings that cells have in common if the same was asked of them.
-func (f *fixture) settingsKey() []setting {
-	return slices.DeleteFunc(slices.Clone(f.settings), setting.ofPlace)
+// ofAccess are mount options that say nothing of how data are written.
+func ofAccess() []string {
+	return []string{
+		"rw", "nosuid", "nodev", "noexec", "uid", "gid", "mode", "size", "nr_blocks", "nr_inodes", "inode32", "inode64",
+		"seclabel", "idmapped", "subvol",
+	}
 }
+
+// ofSyncs are the options of an overlay that decide what a sync means.
+func ofSyncs() []string { return []string{"volatile", "fsync", "sync", "dirsync"} }
 
 // attestSettings checks that every setting came from the command line: then nothing has replaced it. What
 // tare has written itself must read the same; users may write true for on.
@@ -153,40 +230,60 @@ func exactSettings() []string {
 	}
 }
 
-// attested holds what the first server of each kind has said.
+// attested holds what the servers of each kind have said, one for each that was asked for something else.
 type attested struct {
-	mu    sync.Mutex
-	first map[string]attestedFirst
+	mu   sync.Mutex
+	seen map[string][]attestedServer
 }
 
-type attestedFirst struct {
+// An attestedServer is what one server has said.
+type attestedServer struct {
 	engine string
+	asked  facts // that may differ between cells, by the names of facts
 	facts  facts
 }
 
 func attestedOf(t bench.Task) *attested {
 	// Making it cannot fail.
 	a, _ := bench.GetCommon(t.Common, "postgres attested", func() (*attested, error) {
-		return &attested{first: map[string]attestedFirst{}}, nil
+		return &attested{seen: map[string][]attestedServer{}}, nil
 	})
 	return a
 }
 
-// compare compares facts with those of the first server of the same kind.
-func (a *attested) compare(key, engine string, got facts) error {
+// compare compares facts with those of earlier servers of the same kind: all but those of which something else was
+// asked.
+func (a *attested) compare(key string, now attestedServer) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	first, ok := a.first[key]
-	if !ok {
-		a.first[key] = attestedFirst{engine, got}
-		return nil
-	}
-	for name := range got {
-		if _, ok := first.facts[name]; !ok {
-			return fmt.Errorf("%w: %s: %q, but %s has none", bench.ErrMismatch, name, got[name], first.engine)
+	known := false
+	for _, earlier := range a.seen[key] {
+		want, got := earlier.comparable(now), now.comparable(earlier)
+		for name := range got {
+			if _, ok := want[name]; !ok {
+				return fmt.Errorf("%w: %s: %q, but %s has none", bench.ErrMismatch, name, got[name], earlier.engine)
+			}
 		}
+		if err := differing(want, got, earlier.engine); err != nil {
+			return err
+		}
+		known = known || maps.Equal(earlier.asked, now.asked)
 	}
-	return differing(first.facts, got, first.engine)
+	if !known {
+		a.seen[key] = append(a.seen[key], now)
+	}
+	return nil
+}
+
+// comparable returns the facts of which the same was asked of another server, or nothing of both.
+func (s attestedServer) comparable(other attestedServer) facts {
+	out := maps.Clone(s.facts)
+	maps.DeleteFunc(out, func(name, _ string) bool {
+		mine, asked := s.asked[name]
+		theirs, too := other.asked[name]
+		return asked != too || mine != theirs
+	})
+	return out
 }
 
 // differing returns an error that names the first fact that differs.

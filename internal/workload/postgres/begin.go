@@ -13,13 +13,15 @@ import (
 
 // begin starts the server proper, reads back what it is, and leaves it ready for the parts.
 func (t *trial) begin(ctx context.Context) error {
-	if err := t.execute(ctx); err != nil {
+	prepared, err := t.execute(ctx)
+	if err != nil {
 		return err
 	}
 	if err := t.readPath(ctx); err != nil {
 		return err
 	}
-	if err := t.attestServer(ctx, t.server); err != nil {
+	said, err := t.attestServer(ctx, t.server)
+	if err != nil {
 		return err
 	}
 	if t.options.entry {
@@ -39,35 +41,36 @@ func (t *trial) begin(ctx context.Context) error {
 		t.m.Record(memoryRest, float64(rest.PSS))
 	}
 	t.applied = t.Applied(ctx, t.m)
-	return t.attestProcess(t.applied.Process)
+	t.applied.Facts = joined(said, facts{"CPUs": prepared.CPUs})
+	return t.attestApplied(prepared, t.applied)
 }
 
 // execute has the launcher execute the server or the image's entry point, once everything is prepared, and waits
-// until the server answers.
-func (t *trial) execute(ctx context.Context) error {
+// until the server answers. It returns what the launcher has prepared.
+func (t *trial) execute(ctx context.Context) (agent.Prepared, error) {
 	prepared, err := t.Prepared(ctx)
 	if err != nil {
-		return err
+		return prepared, err
 	}
 	if !t.options.entry {
 		if err := t.checkCopy(prepared); err != nil {
-			return err
+			return prepared, err
 		}
 		t.m.Record(copyTime, (prepared.Synced - prepared.Began).Seconds())
 	}
 	executed, err := t.Execute(ctx, t.m)
 	if err != nil {
-		return err
+		return prepared, err
 	}
 	answered, err := t.answers(ctx)
 	if err != nil {
-		return err
+		return prepared, err
 	}
 	t.m.Record(Ready, (answered - executed).Seconds())
 	if t.options.entry {
 		t.log.forget()
 	}
-	return nil
+	return prepared, nil
 }
 
 func (t *trial) checkCopy(done agent.Prepared) error {

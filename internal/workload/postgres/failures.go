@@ -27,7 +27,7 @@ func (s *server) explain(err error) error {
 		return nil
 	}
 	if said, ok := errors.AsType[*load.ServerError](err); ok {
-		if advice := adviceOf(said.Code); advice != "" {
+		if advice := adviceOf(said); advice != "" {
 			return fmt.Errorf("%w: %s", err, advice)
 		}
 	}
@@ -43,9 +43,12 @@ func (s *server) explain(err error) error {
 	return err
 }
 
-func adviceOf(code string) string {
-	switch code {
+func adviceOf(said *load.ServerError) string {
+	switch said.Code {
 	case codeDiskFull:
+		if strings.Contains(said.Message, "shared memory segment") { // it has the same code
+			return "/dev/shm is too small: raise shm"
+		}
 		return "the disk with the cell's data is full: choose another with data, or a smaller scale"
 	case codeOutOfMemory:
 		return "the server has no memory left: raise memory, or lower shared_buffers or clients"

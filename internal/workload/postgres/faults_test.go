@@ -84,7 +84,7 @@ func TestOtherMajor(t *testing.T) {
 	wantFailed(t, s, "the cluster was made by another major version than that of the server")
 }
 
-// What is read back of the copy, the server and its processes is compared with what was asked for.
+// What is read back of the copy, the server and its processes is compared with what was asked for and with other cells.
 func TestReadBack(t *testing.T) {
 	e := engine(t, "native")
 	for name, tt := range map[string]struct {
@@ -94,6 +94,9 @@ func TestReadBack(t *testing.T) {
 		"the copy":      {postgres.LargerCluster, "the copy of the cluster has"},
 		"the server":    {postgres.OtherCluster, "system identifier"},
 		"its processes": {postgres.OtherCPUs, "CPUs of process"},
+		"its data":      {postgres.OtherData, "data on"},
+		"its user":      {postgres.OtherUser, "user"},
+		"its settings":  {postgres.OtherSetting, "but native has none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "its processes" && runtime.NumCPU() < 2 {
@@ -204,6 +207,43 @@ func TestSyncMeansNothing(t *testing.T) {
 		if name != "" && took > syncTime[""]/2 {
 			t.Errorf("%s: %v s of syncs for each transaction, on a disk %v", name, took, syncTime[""])
 		}
+	}
+}
+
+// A delay between clients and server is in the times, with its size.
+func TestDelay(t *testing.T) {
+	e := engine(t, "native")
+	const delay, most = time.Millisecond, 3 * time.Millisecond // a sleep takes longer than it should
+	direct := 0.0
+	if !testing.Short() {
+		direct = good(t, measure(t, e, bench.Spec{}, 1, "parts", "read1"))["read1.time.p50"]
+	}
+	l := delaying(t, delay)
+	later := good(t, measure(t, elsewhere{e, l.leadTo}, bench.Spec{}, 1, "parts", "read1"))["read1.time.p50"]
+	if got := later - direct; got < delay.Seconds() || got > most.Seconds() {
+		t.Errorf("the median is %v s, without the delay %v s; want %v more", later, direct, delay)
+	}
+}
+
+// Too little shared memory for queries in parallel is told with what to do.
+func TestSmallSharedMemory(t *testing.T) {
+	e := engine(t, "runc")
+	script := filepath.Join(t.TempDir(), "join.sql")
+	text := "SELECT count(a.filler) FROM pgbench_accounts a JOIN pgbench_accounts b ON a.aid = b.aid + 1;\n"
+	if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	joining := func(shm int64) bench.Sample {
+		return measure(t, e, bench.Spec{Network: "host", Shm: shm}, 1, "tool", "pgbench", "parts", "load", "clients", "1",
+			"script", script, "set", "max_parallel_workers_per_gather=2,min_parallel_table_scan_size=0,parallel_setup_cost=0,"+
+				"parallel_tuple_cost=0,enable_mergejoin=off,enable_nestloop=off,work_mem=32MB")[0]
+	}
+	wantFailed(t, joining(1<<20), "/dev/shm is too small: raise shm")
+	if testing.Short() {
+		return
+	}
+	if s := joining(256 << 20); s.Outcome != bench.OK {
+		t.Errorf("with enough of it: %s: %s", s.Outcome, s.Reason)
 	}
 }
 

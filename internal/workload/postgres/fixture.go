@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/tare-bench/tare/internal/agent"
@@ -40,9 +39,17 @@ type fixture struct {
 	cpus       struct{ client, server []int }
 }
 
-// serverUser runs the server in all cells if tare is root. No system has a user of this number: the
-// server needs none that has a name.
-const serverUser = "54321:54321"
+// serverUser is who runs the server in all cells: if tare is root, a number that no system has, since the server needs
+// no user that has a name; otherwise tare's own user, because a plain process can have no other. That is not the same
+// everywhere if its number is too large for a rootless container.
+func serverUser() (user string, everywhere bool) {
+	const usual, mostInside = "54321:54321", 1 << 16
+	uid, gid := os.Geteuid(), os.Getegid()
+	if uid == 0 || max(uid, gid) >= mostInside {
+		return usual, uid == 0
+	}
+	return fmt.Sprintf("%d:%d", uid, gid), true
+}
 
 // What a server gets in all cells alike.
 const (
@@ -182,7 +189,8 @@ func (f *fixture) launch() supervise.Launch {
 	program := f.program.entry
 	if !f.options.entry {
 		program = []string{f.program.path, "-D", clusterDir}
-		l.Template, l.Target, l.User = f.template.data(), clusterDir, serverUser
+		l.Template, l.Target = f.template.data(), clusterDir
+		l.User, _ = serverUser()
 		l.Files, l.OOM, l.Cold = openFiles, oomScore, f.options.cold
 	}
 	l.Program = slices.Concat(program, arguments(f.settings))
@@ -238,22 +246,25 @@ func (f *fixture) room() error {
 	return nil
 }
 
-// clientOptions are the options of the load of a part.
-func (f *fixture) clientOptions(p part, s *server) map[string]string {
-	options := map[string]string{
-		"user": userName, "database": userName, "password": f.template.password,
-		"script": p.script, "scale": strconv.Itoa(f.options.scale), "clients": strconv.Itoa(p.clients),
-		"connect": f.task.Params["connect"], "warmup": f.task.Params["warmup"], "time": p.time,
-		"rate": capacity.RatesOf(f.task, Name).Of(f.task.Condition, p.rate), "stay": "yes",
-		"seed": strconv.FormatUint(p.seed, 10), "cpus": affinity.Format(f.cpus.client),
+// clientOptions are the options of the loads of a part, which are one after the other.
+func (f *fixture) clientOptions(p part, s *server) (each []map[string]string) {
+	for _, clients := range p.order() {
+		options := map[string]string{
+			"user": userName, "database": userName, "password": f.template.password,
+			"script": p.script, "scale": strconv.Itoa(f.options.scale), "clients": strconv.Itoa(clients),
+			"connect": f.task.Params["connect"], "warmup": f.task.Params["warmup"], "time": p.time,
+			"rate": capacity.RatesOf(f.task, Name).Of(f.task.Condition, p.rate),
+			"seed": strconv.FormatUint(p.seed, 10), "cpus": affinity.Format(f.cpus.client),
+		}
+		if p.sweep == nil { // those of a step would be beside the next one's
+			options["stay"] = "yes"
+		}
+		if f.socket != "" {
+			options["socket"], options["port"] = f.socket, strconv.Itoa(int(f.port))
+		} else {
+			options["address"] = s.at.String()
+		}
+		each = append(each, options)
 	}
-	if p.sweep != nil {
-		options["sweep"] = strings.Trim(strings.ReplaceAll(fmt.Sprint(p.sweep), " ", ","), "[]")
-	}
-	if f.socket != "" {
-		options["socket"], options["port"] = f.socket, strconv.Itoa(int(f.port))
-	} else {
-		options["address"] = s.at.String()
-	}
-	return options
+	return each
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/image"
 	"github.com/tare-bench/tare/internal/image/imagetest"
 	report "github.com/tare-bench/tare/internal/load"
@@ -26,6 +28,7 @@ import (
 	"github.com/tare-bench/tare/internal/load/postgrestls"
 	"github.com/tare-bench/tare/internal/load/turn"
 	"github.com/tare-bench/tare/internal/workload/localtest"
+	"github.com/tare-bench/tare/internal/workload/workloadtest"
 )
 
 func TestSums(t *testing.T) {
@@ -207,6 +210,10 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%s: %v, want %q", code, err, want)
 		}
 	}
+	shm := &load.ServerError{Code: codeDiskFull, Message: "could not resize shared memory segment to 9 bytes"}
+	if err := (&server{log: &serverLog{}}).explain(shm); !strings.Contains(err.Error(), "raise shm") {
+		t.Errorf("shared memory: %v", err)
+	}
 }
 
 func TestIgnoresSync(t *testing.T) {
@@ -220,27 +227,117 @@ func TestIgnoresSync(t *testing.T) {
 	}
 }
 
-// Cells that were asked for the same must have the same; what differs is named.
+// Cells that were asked for the same must have the same; what differs is named. What other things were asked of is not
+// compared, and all the rest is.
 func TestCompare(t *testing.T) {
 	a := attestedOf(bench.Task{Common: new(bench.Common)})
 	for _, tt := range []struct {
-		key  string
-		got  facts
-		want string
+		key        string
+		asked, got facts
+		want       string
 	}{
-		{"one", facts{"version": "15", "CFLAGS": "-O2"}, ""},
-		{"one", facts{"version": "15", "CFLAGS": "-O2"}, ""},
-		{"two", facts{"version": "16"}, ""},
-		{"one", facts{"version": "15", "CFLAGS": "-O3"}, `CFLAGS: "-O3", but "-O2" of runc`},
-		{"one", facts{"version": "15"}, "CFLAGS"},
-		{"one", facts{"version": "15", "CFLAGS": "-O2", "jit": "on"}, "jit"},
+		{"one", nil, facts{"version": "15", "CFLAGS": "-O2"}, ""},
+		{"one", nil, facts{"version": "15", "CFLAGS": "-O2"}, ""},
+		{"two", nil, facts{"version": "16"}, ""},
+		{"one", nil, facts{"version": "15", "CFLAGS": "-O3"}, `CFLAGS: "-O3", but "-O2" of runc`},
+		{"one", nil, facts{"version": "15"}, "CFLAGS"},
+		{"one", nil, facts{"version": "15", "CFLAGS": "-O2", "jit": "on"}, "jit"},
+		{"set", facts{"fsync": "on"}, facts{"fsync": "on", "jit": "off"}, ""},
+		{"set", facts{"fsync": "off"}, facts{"fsync": "off", "jit": "off"}, ""},
+		{"set", facts{"fsync": "off"}, facts{"fsync": "off", "jit": "on"}, "jit"},
+		{"set", facts{"fsync": "on"}, facts{"fsync": "off", "jit": "off"}, "fsync"},
+		{"set", facts{"fsync": "on", "work_mem": "8MB"}, facts{"fsync": "on", "jit": "off", "work_mem": "8192"}, ""},
+		{"set", facts{"fsync": "on", "work_mem": "8MB"}, facts{"fsync": "on", "jit": "off", "work_mem": "4096"}, "work_mem"},
+		{"set", facts{"fsync": "on"}, facts{"fsync": "on", "jit": "off", "work_mem": "8192"}, "but runc has none"},
 	} {
-		err := a.compare(tt.key, "runc", tt.got)
+		err := a.compare(tt.key, attestedServer{"runc", tt.asked, tt.got})
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%v: %v, want %q", tt.got, err, tt.want)
+			t.Errorf("asked for %v, %v: %v, want %q", tt.asked, tt.got, err, tt.want)
 		}
 		if err != nil && !errors.Is(err, bench.ErrMismatch) {
 			t.Errorf("%v does not wrap bench.ErrMismatch", err)
+		}
+	}
+}
+
+// User, CPUs, open files and file systems of the data are the same in all cells that named their storage alike.
+func TestAttestApplied(t *testing.T) {
+	onExt4 := []string{"ext4 rw,relatime"}
+	usual := bench.Applied{DataMounts: onExt4, Process: &bench.ProcessFacts{UID: 54321, Files: 4096}}
+	done := agent.Prepared{UID: 54321, CPUs: "1"}
+	user, everywhere := serverUser()
+	if os.Geteuid() != 0 && everywhere && user != fmt.Sprintf("%d:%d", os.Geteuid(), os.Getegid()) {
+		t.Errorf("the server has the user %s", user)
+	}
+	for name, tt := range map[string]struct {
+		spec   bench.Spec
+		change func(*agent.Prepared, *bench.Applied)
+		want   string
+	}{
+		"the same": {bench.Spec{}, func(*agent.Prepared, *bench.Applied) {}, ""},
+		"another user": {bench.Spec{}, func(d *agent.Prepared, a *bench.Applied) {
+			d.UID, a.Process.UID = 999, 999
+		}, `user: "999", but "54321"`},
+		"a user that the launcher does not know of": {bench.Spec{}, func(_ *agent.Prepared, a *bench.Applied) {
+			a.Process.UID = 999
+		}, "the launcher became 54321, got 999"},
+		"a user of another namespace": {bench.Spec{}, func(_ *agent.Prepared, a *bench.Applied) {
+			a.Process.UID, a.Security.UserNS = 154321, true
+		}, ""},
+		"root":       {bench.Spec{}, func(_ *agent.Prepared, a *bench.Applied) { a.Process.UID = 0 }, "runs as root"},
+		"other CPUs": {bench.Spec{}, func(d *agent.Prepared, _ *bench.Applied) { d.CPUs = "0-1" }, "CPUs"},
+		"CPUs that were asked for": {
+			bench.Spec{Limits: bench.Limits{CPUSet: "0"}}, func(d *agent.Prepared, _ *bench.Applied) { d.CPUs = "0" }, "",
+		},
+		"other options": {bench.Spec{}, func(_ *agent.Prepared, a *bench.Applied) {
+			a.DataMounts = []string{"ext4 rw,relatime,nobarrier"}
+		}, `data on: "ext4 nobarrier,relatime", but "ext4 relatime" of native: set storage to bind`},
+		"another storage": {bench.Spec{Storage: "tmpfs"}, func(_ *agent.Prepared, a *bench.Applied) {
+			a.DataMounts = []string{"tmpfs rw"}
+		}, ""},
+		"another disk that was asked for": {bench.Spec{Data: "/disk"}, func(_ *agent.Prepared, a *bench.Applied) {
+			a.DataMounts = []string{"xfs rw"}
+		}, ""},
+		"nothing can be seen": {bench.Spec{}, func(_ *agent.Prepared, a *bench.Applied) {
+			a.DataMounts, a.Process = nil, nil
+		}, ""},
+		"other limits": {bench.Spec{}, func(_ *agent.Prepared, a *bench.Applied) { a.Process.Files = 1024 }, "open files"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fixture{task: bench.Task{
+				Common: new(bench.Common), Engine: enginetest.NewFake(enginetest.FakeConfig{Name: "native"}),
+			}}
+			if err := f.attestApplied(done, usual); err != nil {
+				t.Fatal(err)
+			}
+			f.task.Spec = tt.spec
+			d, a := done, usual
+			process := *usual.Process
+			a.Process = &process
+			tt.change(&d, &a)
+			err := f.attestApplied(d, a)
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+			if err != nil && !errors.Is(err, bench.ErrMismatch) {
+				t.Errorf("%v does not wrap bench.ErrMismatch", err)
+			}
+		})
+	}
+}
+
+// Of mount options, those count that say how data are written and synced.
+func TestSyncing(t *testing.T) {
+	for want, mounts := range map[string][]string{
+		"":                            nil,
+		"ext4 data=ordered,relatime":  {"ext4 rw,relatime,nosuid,data=ordered"},
+		"overlay on ext4 relatime":    {"overlay rw,relatime,index=off,userxattr", "ext4 rw,relatime"},
+		"overlay volatile on ext4":    {"overlay rw,relatime,volatile", "ext4 rw"},
+		"tmpfs noatime":               {"tmpfs rw,noatime,size=1g,mode=755,inode64"},
+		"overlay fsync=volatile,sync": {"overlay rw,fsync=volatile,sync"},
+	} {
+		if got := syncing(mounts); got != want {
+			t.Errorf("%q: %q, want %q", mounts, got, want)
 		}
 	}
 }
@@ -340,7 +437,7 @@ func TestSeeds(t *testing.T) {
 	f := &fixture{template: &template{}, task: bench.Task{Common: new(bench.Common)}}
 	tr := trial{fixture: f, server: &server{}}
 	p := part{script: scriptSelect, rate: "0", seed: 1<<61 | 7}
-	if got := tr.clientOptions(p, tr.server)["seed"]; got != "2305843009213693959" {
+	if got := tr.clientOptions(p, tr.server)[0]["seed"]; got != "2305843009213693959" {
 		t.Errorf("seed=%s", got)
 	}
 	if args := tr.toolArguments(toolRun{part: p}); !slices.Contains(args, "--random-seed=7") {
@@ -368,24 +465,88 @@ func TestAttestSettings(t *testing.T) {
 	}
 }
 
-// The clients are the bottleneck if they had no time left and the server had. Of a sweep that is unknown.
+// The clients are the bottleneck if they had no time left and the server had, with any number of them.
 func TestLoadBound(t *testing.T) {
-	tr := trial{fixture: &fixture{}}
-	tr.cpus.server = []int{1, 2}
-	r := partResult{
-		report: &report.Report{Values: map[string]float64{clientCPU: 0.99}, Facts: map[string]string{"span": "1"}},
-		cpu:    time.Second,
+	given := func(client float64, server time.Duration) step {
+		return step{
+			report: &report.Report{Values: map[string]float64{clientCPU: client}, Facts: map[string]string{"span": "1"}},
+			server: server,
+		}
 	}
-	if !tr.isLoadBound(r) {
-		t.Error("a server that was idle for half of the time is no bottleneck")
+	idle, busy, unknown := given(0.99, time.Second), given(0.99, 2*time.Second), given(0.99, 0)
+	for name, tt := range map[string]struct {
+		steps []step
+		want  bool
+	}{
+		"a server that was idle for half of the time": {[]step{idle}, true},
+		"a server that had no time left":              {[]step{busy}, false},
+		"clients that had time left":                  {[]step{given(0.9, time.Second)}, false},
+		"a server of which nothing is known":          {[]step{unknown}, false},
+		"one step of a sweep":                         {[]step{given(0.5, time.Second), idle, busy}, true},
+		"no step of a sweep":                          {[]step{given(0.5, time.Second), busy}, false},
+	} {
+		m := workloadtest.NewMeter(t)
+		tr := trial{fixture: &fixture{}, m: m}
+		tr.cpus.server = []int{1, 2}
+		tr.notePart(partResult{steps: tt.steps, report: tt.steps[0].report})
+		if slices.Contains(tr.noted, NoteLoadBound) != tt.want {
+			t.Errorf("%s: notes %q", name, tr.noted)
+		}
 	}
-	r.part.sweep = []int{1, 8}
-	if tr.isLoadBound(r) {
-		t.Error("a sweep tells nothing of the bottleneck")
+}
+
+// The steps of a sweep come in an order that the seed draws, and all of them.
+func TestSweepOrder(t *testing.T) {
+	p := part{name: partRead, script: scriptSelect, rate: "0", time: "1s", sweep: []int{1, 2, 4, 8}}
+	first := map[int]bool{}
+	for block := range uint64(40) {
+		p.seed = partSeed(block, 1)
+		drawn := p.order()
+		if !slices.Equal(drawn, p.order()) {
+			t.Fatal("the same seed draws another order")
+		}
+		first[drawn[0]] = true
+		if slices.Sort(drawn); !slices.Equal(drawn, p.sweep) {
+			t.Fatalf("the steps are %v, want %v", drawn, p.sweep)
+		}
 	}
-	r.part.sweep, r.cpu = nil, 2*time.Second
-	if tr.isLoadBound(r) {
-		t.Error("the server had no time left")
+	if len(first) != len(p.sweep) {
+		t.Errorf("of 40 blocks, sweeps begin only with %v", first)
+	}
+	f := &fixture{template: &template{}, task: bench.Task{Common: new(bench.Common)}}
+	var clients []int
+	for _, options := range f.clientOptions(p, &server{}) {
+		n, err := strconv.Atoi(options["clients"])
+		if err != nil || options["stay"] != "" {
+			t.Errorf("options of a step: %v", options)
+		}
+		clients = append(clients, n)
+	}
+	if diff := cmp.Diff(p.order(), clients); diff != "" {
+		t.Errorf("the loads of a sweep (-want +got):\n%s", diff)
+	}
+}
+
+// A sweep has what was counted of all steps, the rates and times of each, and the knee, in whatever order they came.
+func TestSumUp(t *testing.T) {
+	given := func(clients int, rate float64, notes ...string) step {
+		return step{clients: clients, report: &report.Report{Notes: notes, Values: map[string]float64{
+			Rate: rate, Median: 1 / rate, clientCPU: 0.5, "committed": rate, "delta": -1, failed: 2, failed + ".other": 2,
+			transactions: rate,
+		}}}
+	}
+	got := sumUp([]step{given(8, 400, load.NoteClosedLoop), given(1, 100), given(2, 390, load.NoteFailed)})
+	want := map[string]float64{
+		"knee": 2, Rate: 400, Median: 1.0 / 400, clientCPU: 0.5, transactions: 400,
+		"committed": 890, "delta": -3, failed: 6, failed + ".other": 6,
+		Rate + ".c1": 100, Rate + ".c2": 390, Rate + ".c8": 400, Median + ".c1": 0.01, Median + ".c2": 1.0 / 390,
+		Median + ".c8": 1.0 / 400, clientCPU + ".c1": 0.5, clientCPU + ".c2": 0.5, clientCPU + ".c8": 0.5,
+	}
+	if diff := cmp.Diff(want, got.Values); diff != "" {
+		t.Errorf("values (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{load.NoteClosedLoop, load.NoteFailed}, got.Notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
 	}
 }
 
@@ -432,7 +593,8 @@ func TestMeasures(t *testing.T) {
 	params["parts"], params["sweep"] = "write", "1,4"
 	for metric, want := range map[string]bool{
 		"write.rate": true, "write.rate.c4": true, "write.rate.c8": false, "write.time.p50": true, "read.rate": false,
-		"read.rate.c4": false, "write.checkpoint": true, "write.connect.p50": true, "postgres.ready": true,
+		"read.rate.c4": false, "write.client_cpu": true, "write.client_cpu.c4": true, "write.client_cpu.c8": false,
+		"write.checkpoint": true, "write.connect.p50": true, "postgres.ready": true,
 	} {
 		if got := (workload{}).Measures(params, metric); got != want {
 			t.Errorf("%s is measured: %t", metric, got)

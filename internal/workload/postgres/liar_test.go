@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 )
@@ -42,7 +43,8 @@ type liar struct {
 	listener net.Listener
 	to       atomic.Pointer[netip.AddrPort]
 	ends     atomic.Int64
-	instead  []byte // the message
+	instead  []byte              // the message; nil = it says all as it is
+	answers  func([]byte) []byte // what it makes of what the server says
 }
 
 // lieAt is the commit that is none, or not that alone.
@@ -54,7 +56,17 @@ func listen(t *testing.T, instead string) *liar {
 	if instead != "ROLLBACK" {
 		instead += "; END"
 	}
-	l := &liar{instead: query(instead)}
+	return begin(t, &liar{instead: query(instead), answers: hide})
+}
+
+// delaying begins to pass on everything, but answers that much later.
+func delaying(t *testing.T, by time.Duration) *liar {
+	t.Helper()
+	return begin(t, &liar{answers: func(heard []byte) []byte { time.Sleep(by); return heard }})
+}
+
+func begin(t *testing.T, l *liar) *liar {
+	t.Helper()
 	var err error
 	if l.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
@@ -88,7 +100,7 @@ func (l *liar) serve() {
 			continue
 		}
 		go pass(client, server, l.say)
-		go pass(server, client, hide)
+		go pass(server, client, l.answers)
 	}
 }
 
@@ -109,7 +121,7 @@ func pass(from, to net.Conn, change func([]byte) []byte) {
 
 // say is what the server is told. A client sends a commit by itself: it has waited for all answers.
 func (l *liar) say(heard []byte) []byte {
-	if bytes.Equal(heard, query("END")) && l.ends.Add(1) == lieAt {
+	if l.instead != nil && bytes.Equal(heard, query("END")) && l.ends.Add(1) == lieAt {
 		return l.instead
 	}
 	return heard

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -190,12 +189,14 @@ func sweepMetrics() []bench.Metric {
 	all := []bench.Metric{metric("knee", "clients at the knee", n, bench.Neither, bench.Ratio,
 		"Of a sweep: the fewest clients that reach 95 % of its highest rate.")}
 	for _, clients := range sweepable() {
-		c, with := fmt.Sprintf(".c%d", clients), " with "+unit.FormatCount(clients, "client")
+		c, with := stepSuffix(clients), " with "+unit.FormatCount(clients, "client")
 		all = append(all,
 			metric(Rate+c, "transactions per second"+with, "1/s", bench.Higher, bench.Ratio, "Rate of a step of a sweep."),
 			metric(Median+c, "median time"+with, s, bench.Lower, bench.Ratio, "Median time of a step of a sweep."),
 			metric("time.p99"+c, "99th percentile"+with, s, bench.Lower, bench.Ratio,
-				"99th percentile of the times of a step of a sweep."))
+				"99th percentile of the times of a step of a sweep."),
+			metric(clientCPU+c, "CPU of the clients"+with, n, bench.Lower, bench.Difference,
+				"CPU of the clients in a step of a sweep: 1 is all that they could have."))
 	}
 	return all
 }

@@ -73,7 +73,7 @@ func (workload) Notes() []bench.Note {
 			Code: NoteLoadBound, Doubt: "the client was the bottleneck, not the server",
 			Text: "the clients were the bottleneck of {cells}: they used all of their CPU time, but the server did not",
 			Advice: "the server can do more than the numbers show: give the clients more CPUs, or use part load with a rate " +
-				"that they can send",
+				"that they can send; client_cpu says of which part, and of which number of clients of a sweep",
 		},
 	}
 }
@@ -100,21 +100,20 @@ func (t *trial) notePart(r partResult) {
 	if r.part.script == scriptTPCB && r.part.most() > t.options.scale {
 		t.note(NoteContended)
 	}
-	if t.isLoadBound(r) {
+	if slices.ContainsFunc(r.steps, t.isLoadBound) {
 		t.note(NoteLoadBound)
 	}
 }
 
-// isLoadBound reports whether the clients had no CPU time left while the server had. Of a sweep that is
-// unknown: the clients' share is of one step, and the server's time of all.
-func (t *trial) isLoadBound(r partResult) bool {
+// isLoadBound reports whether the clients had no CPU time left while the server had.
+func (t *trial) isLoadBound(s step) bool {
 	const full, clearly = 0.95, 0.10
-	client, ok := r.report.Values[clientCPU]
-	span, err := strconv.ParseFloat(r.report.Facts["span"], 64)
-	if !ok || err != nil || !(span > 0) || len(t.cpus.server) == 0 || r.cpu <= 0 || len(r.part.sweep) > 0 {
+	client, ok := s.report.Values[clientCPU]
+	span, err := strconv.ParseFloat(s.report.Facts["span"], 64)
+	if !ok || err != nil || !(span > 0) || len(t.cpus.server) == 0 || s.server <= 0 {
 		return false
 	}
-	return client >= full && r.cpu.Seconds()/span/float64(len(t.cpus.server)) <= client-clearly
+	return client >= full && s.server.Seconds()/span/float64(len(t.cpus.server)) <= client-clearly
 }
 
 // noteApplied notes what the storage means, and whether the two sides have CPUs of their own.

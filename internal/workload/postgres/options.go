@@ -37,8 +37,8 @@ func (workload) Params() []bench.Param {
 		{Name: "clients", Default: "8", Valid: bench.Between(1, maxClients), Doc: "number of connections of read, write " +
 			"and load; each has one transaction at a time"},
 		{Name: "sweep", Default: "", Valid: validSweep, Doc: "numbers of connections of read, write and load in place of " +
-			"clients, one after the other on one server, each for its time: some of 1, 2, 4, 8, 16, 32, 64; for what " +
-			"writes, the tables grow from step to step"},
+			"clients, one after the other on one server in an order drawn for each block, each for its time: some of 1, 2, " +
+			"4, 8, 16, 32, 64; for what writes, the tables grow from step to step"},
 		{Name: "script", Default: defaultScript, Valid: validScript, Doc: "transaction of part load, as pgbench has it: " +
 			strings.Join(scripts(), ", ") + "; insert and update are those of pgbench-tools: a row of history, or the " +
 			"balance of an account; with tool=pgbench also the absolute path of a script in pgbench's language"},

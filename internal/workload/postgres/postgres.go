@@ -124,7 +124,7 @@ func (workload) Measures(params map[string]string, metric string) bool {
 	if i < 0 {
 		return false
 	}
-	_, step, _ := strings.Cut(metric, ".c")
+	step, _ := strings.CutPrefix(metric[strings.LastIndex(metric, ".")+1:], "c")
 	clients, err := strconv.Atoi(step)
 	return err != nil || slices.Contains(o.parts[i].sweep, clients)
 }

@@ -142,8 +142,14 @@ func TestParts(t *testing.T) {
 			if testing.Short() && name != "native" {
 				parts = parts[:3]
 			}
-			v := good(t, measure(t, engine(t, name), bench.Spec{Network: "host"}, trials, "clients", "1", "parts",
-				strings.Join(parts, ",")))
+			samples := measure(t, engine(t, name), bench.Spec{Network: "host"}, trials, "clients", "1", "parts",
+				strings.Join(parts, ","))
+			v := good(t, samples)
+			for _, fact := range []string{"version", "program", "collation", "checksums", "CPUs", "fsync", "encrypted"} {
+				if samples[0].Applied.Facts[fact] == "" {
+					t.Errorf("the trial does not keep %s: %v", fact, samples[0].Applied.Facts)
+				}
+			}
 			for _, part := range parts {
 				above(t, v, part+".rate", part+".time.p50", part+".transactions", part+".hit_ratio", part+".memory_load",
 					part+".connect.p50", part+".inside.waits", part+".server.switches")
@@ -249,7 +255,7 @@ func TestLoad(t *testing.T) {
 		"work_mem=8MB,jit=on", "pin", "no", "cache", "cold", "settings", "server"))
 	above(t, v, "load.rate", "load.offered", "load.stmt.insert_history.p50", "load.server.sync_time")
 	v = good(t, measure(t, e, bench.Spec{}, 1, "parts", "read", "sweep", "1,2"))
-	above(t, v, "read.rate.c1", "read.rate.c2", "read.time.p50.c2", "read.knee")
+	above(t, v, "read.rate.c1", "read.rate.c2", "read.time.p50.c2", "read.client_cpu.c1", "read.server.cpu", "read.knee")
 	v = good(t, measure(t, e, bench.Spec{}, 1, "parts", "read1", "connect", "each"))
 	above(t, v, "read1.rate", "read1.connect.p50")
 	if testing.Short() {
@@ -296,9 +302,9 @@ func toldBySeconds(t *testing.T, e bench.Engine) {
 	for _, one := range s[0].Series {
 		series[one.Metric] = one.Values
 	}
-	for _, name := range []string{"write.per_second.rate", "write.per_second.time.mean", "write.per_second.time.max"} {
-		if len(series[name]) != 4 {
-			t.Errorf("%s: %v", name, series[name])
+	for _, name := range []string{"rate", "time.p50", "time.p99", "time.mean", "time.max"} {
+		if got := series["write.per_second."+name]; len(got) != 4 || name != "time.p99" && slices.Max(got) <= 0 {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 	if marked := series["write.per_second.checkpoint"]; (len(marked) == 4) != (checkpoints > 0) {

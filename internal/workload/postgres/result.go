@@ -16,6 +16,7 @@ import (
 type partResult struct {
 	part    part
 	report  *load.Report
+	steps   []step
 	counted counts // by the server
 	inside  *supervise.Counts
 	cpu     time.Duration // of the server
@@ -69,13 +70,16 @@ func (t *trial) recordSeries(to bench.Recorder, r partResult) {
 	for _, share := range shares {
 		sum += share
 	}
-	to.Series(bench.PerSecond+checkpoint, shares)
+	to.Series(bench.CheckpointSeries, shares)
 	to.Record(checkpoint, sum/float64(seconds))
 }
 
 // perSecond are the series of a load that has several seconds.
 func perSecond() []string {
-	return []string{bench.PerSecond + Rate, bench.PerSecond + "time.mean", bench.PerSecond + "time.max"}
+	return []string{
+		bench.PerSecond + Rate, bench.PerSecond + Median, bench.PerSecond + "time.p99", bench.PerSecond + "time.mean",
+		bench.PerSecond + "time.max",
+	}
 }
 
 // values computes what the server counted, most of it per transaction. Those of the warm-up count on

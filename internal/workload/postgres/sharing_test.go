@@ -102,6 +102,20 @@ func LargerCluster(f *fixture) error { f.template.bytes++; return nil }
 // OtherCPUs has the cell expect the server on the CPUs of the clients.
 func OtherCPUs(f *fixture) error { f.cpus.server = f.cpus.client; return nil }
 
+// OtherData has another cell, whose storage was named alike, have its data on another file system.
+func OtherData(f *fixture) error { return f.attestData([]string{"xfs rw"}) }
+
+// OtherUser has the server of another cell have another user.
+func OtherUser(f *fixture) error {
+	return f.compare("process", nil, facts{"open files": fmt.Sprint(openFiles), "user": "1"})
+}
+
+// OtherSetting has the server of another cell have a setting that nobody has asked for.
+func OtherSetting(f *fixture) error {
+	other := facts{"work_mem": "1024 (configuration file)"}
+	return f.compare("settings "+f.program.image, facts{"fsync": "another"}, other)
+}
+
 // SharedLibrary returns the library of all tests.
 func SharedLibrary(tb testing.TB) *image.Library {
 	tb.Helper()

@@ -14,10 +14,10 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/kernel/affinity"
 	"github.com/tare-bench/tare/internal/kernel/proc"
-	"github.com/tare-bench/tare/internal/load"
 	pgload "github.com/tare-bench/tare/internal/load/postgres"
 	"github.com/tare-bench/tare/internal/load/postgrestls"
 	"github.com/tare-bench/tare/internal/supervise"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // Run implements bench.Workload.
@@ -131,22 +131,25 @@ func (t *trial) part(ctx context.Context, p part) error {
 		return err
 	}
 	t.awaitExits(ctx)
-	usage, known := t.Usage(ctx)
 	t.CountNew(ctx) // what was counted until now belongs to nobody
-	client, report, err := t.work(ctx, p)
+	client, steps, err := t.work(ctx, p)
 	if err != nil {
 		t.more = t.more || p.writes()
 		t.failure = t.log.errSoon(ctx)
 		return err
 	}
+	report := steps[0].report
+	if p.sweep != nil {
+		report = sumUp(steps)
+	}
 	committed := report.Values["committed"]
 	t.wrote.add(p.script, int64(committed), int64(report.Values["delta"]))
-	r := partResult{part: p, report: report}
+	r := partResult{part: p, report: report, steps: steps}
 	if client != nil { // of the clients of pgbench the kernel has forgotten the server's processes
 		r.inside = t.CountNew(ctx)
-		if after, still := t.Usage(ctx); known && still {
-			r.cpu, r.memory = after.CPU-usage.CPU, after.PSS
-		}
+	}
+	for _, s := range steps {
+		r.cpu, r.memory = r.cpu+s.server, s.memory
 	}
 	err = t.attestCPUs(ctx)
 	if client != nil {
@@ -189,50 +192,82 @@ func (t *trial) beforeScript(ctx context.Context, p part) error {
 }
 
 // work runs the clients of a part; the process is nil if they have disconnected.
-func (t *trial) work(ctx context.Context, p part) (*supervise.Process, *load.Report, error) {
+func (t *trial) work(ctx context.Context, p part) (*supervise.Process, []step, error) {
 	if !t.options.tool {
 		return t.load(ctx, p)
 	}
 	report, err := t.runTool(ctx, p)
-	return nil, report, err
+	return nil, []step{{clients: p.clients, report: report}}, err
 }
 
-// load runs the clients of a part. They stay connected until the client is removed.
-func (t *trial) load(ctx context.Context, p part) (*supervise.Process, *load.Report, error) {
-	spec, options := t.clientSpec, t.clientOptions(p, t.server)
-	var err error
-	if spec.Argv, err = t.clientProgram(options); err != nil {
+// load runs the clients of a part. They stay connected until the client is removed, but not those of a sweep.
+func (t *trial) load(ctx context.Context, p part) (client *supervise.Process, steps []step, err error) {
+	spec := t.clientSpec
+	if spec.Argv, err = t.clientProgram(t.clientOptions(p, t.server)...); err != nil {
 		return nil, nil, err
 	}
 	if err := t.CheckTurns(ctx, t.task.Turns); err != nil {
 		return nil, nil, err
 	}
-	client, err := supervise.Start(ctx, t.client, spec, t.m, "client")
-	if err != nil {
+	var before *proc.Usage
+	if usage, known := t.Usage(ctx); known {
+		before = &usage
+	}
+	if client, err = supervise.Start(ctx, t.client, spec, t.m, "client"); err != nil {
 		return nil, nil, err
 	}
-	if err := client.TakeTurns(ctx, t.task.Turns); err != nil {
+	if err = client.TakeTurns(ctx, t.task.Turns); err == nil {
+		steps, err = t.reports(ctx, client, p, before)
+	}
+	if err != nil {
 		t.m.Cleanup(client.Remove)
 		return nil, nil, err
 	}
-	reports, err := client.Reports(ctx, 1)
-	if err != nil {
-		t.m.Cleanup(client.Remove)
-		return nil, nil, err
-	}
-	return client, reports[0], nil
+	return client, steps, nil
 }
+
+// reports waits for the reports of the clients of a part. What the server has used before is nil if that is unknown.
+func (t *trial) reports(ctx context.Context, client *supervise.Process, p part, before *proc.Usage) ([]step, error) {
+	var steps []step
+	for i, clients := range p.order() {
+		all, err := client.Reports(ctx, i+1)
+		switch {
+		case err != nil && p.sweep != nil:
+			return nil, fmt.Errorf("with %s: %w", unit.FormatCount(clients, "client"), err)
+		case err != nil:
+			return nil, err
+		case p.sweep != nil: // the processes that have served the step end, while the next one warms up
+			time.Sleep(exitTime)
+		}
+		s := step{clients: clients, report: all[i]}
+		if now, still := t.Usage(ctx); before != nil && still {
+			s.server, s.memory = now.CPU-before.CPU, now.PSS
+			before = &now
+		}
+		steps = append(steps, s)
+	}
+	return steps, nil
+}
+
+// exitTime is how long processes that have served clients take to end, most of the time.
+const exitTime = 10 * time.Millisecond
 
 // clientProgram returns the argv of the clients. On this host they are tare's own program, which has TLS, in every
 // cell: then cells with TLS and without differ by that alone. In a container beside the server's they are the agent.
-func (t *trial) clientProgram(options map[string]string) ([]string, error) {
+func (t *trial) clientProgram(each ...map[string]string) ([]string, error) {
+	var loads [][]string
 	if t.clientSpec.Reach == bench.ReachPeer {
-		return supervise.Loads(t.task.Turns, supervise.LoadOf(pgload.Name, options)), nil
+		for _, options := range each {
+			loads = append(loads, supervise.LoadOf(pgload.Name, options))
+		}
+		return supervise.Loads(t.task.Turns, loads...), nil
 	}
-	options["tls"] = t.options.server["ssl"]
+	for _, options := range each {
+		options["tls"] = t.options.server["ssl"]
+		loads = append(loads, supervise.LoadOf(postgrestls.Name, options))
+	}
 	file, err := os.Executable()
-	program := []string{file, "agent", "load"}
-	return supervise.LoadsBy(program, t.task.Turns, supervise.LoadOf(postgrestls.Name, options)), err
+	return supervise.LoadsBy([]string{file, "agent", "load"}, t.task.Turns, loads...), err
 }
 
 // attestCPUs checks that the server's processes run where they should, those that serve clients

@@ -1,0 +1,92 @@
+package postgres
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/load"
+)
+
+// A step is what one number of clients gave.
+type step struct {
+	clients int
+	report  *load.Report
+	server  time.Duration // CPU time of the server since the step before; 0 = unknown
+	memory  int64         // of the server at its end, in bytes; 0 = unknown
+}
+
+// order are the numbers of clients of a part, one after the other. Those of a sweep are in an order that is drawn for
+// each block and part, the same in all cells of a block: in a fixed one, what grows or warms up from step to step would
+// look like an effect of the number of clients.
+func (p part) order() []int {
+	if p.sweep == nil {
+		return []int{p.clients}
+	}
+	const stream = 0x7377_6565_70 // "sweep"
+	drawn := slices.Clone(p.sweep)
+	rand.New(rand.NewPCG(p.seed, stream)).Shuffle(len(drawn), func(i, j int) { drawn[i], drawn[j] = drawn[j], drawn[i] })
+	return drawn
+}
+
+// stepSuffix is what the names of metrics of a number of clients end with.
+func stepSuffix(clients int) string { return fmt.Sprintf(".c%d", clients) }
+
+// sweptMetrics are those that each step of a sweep has.
+func sweptMetrics() []string { return []string{Rate, Median, "time.p99", clientCPU} }
+
+// sumUp makes one report of the steps of a sweep: that of the fastest, with the rates and times of all.
+func sumUp(steps []step) *load.Report {
+	best := slices.MaxFunc(steps, byRate).report
+	all := *best
+	all.Values, all.Series, all.Notes = maps.Clone(best.Values), nil, nil
+	all.Values["knee"] = float64(knee(steps))
+	for name := range best.Values {
+		if isCounted(name) {
+			all.Values[name] = 0
+		}
+	}
+	for _, s := range steps {
+		for name, value := range s.report.Values {
+			switch {
+			case isCounted(name):
+				all.Values[name] += value
+			case slices.Contains(sweptMetrics(), name):
+				all.Values[name+stepSuffix(s.clients)] = value
+			}
+		}
+		for _, note := range s.report.Notes {
+			if !slices.Contains(all.Notes, note) {
+				all.Notes = append(all.Notes, note)
+			}
+		}
+	}
+	return &all
+}
+
+// isCounted reports whether a value of a report adds up over the steps: all transactions of a sweep were committed, or
+// have failed.
+func isCounted(name string) bool {
+	return name == "committed" || name == "delta" || name == failed || strings.HasPrefix(name, failed+".")
+}
+
+// knee returns the fewest clients that reach about the highest rate of a sweep.
+func knee(steps []step) (clients int) {
+	const share = 0.95
+	highest := 0.0
+	for _, s := range steps {
+		highest = max(highest, s.report.Values[Rate])
+	}
+	for _, s := range steps {
+		if s.report.Values[Rate] >= share*highest && (clients == 0 || s.clients < clients) {
+			clients = s.clients
+		}
+	}
+	return clients
+}
+
+func byRate(a, b step) int { return cmp.Compare(a.report.Values[Rate], b.report.Values[Rate]) }

@@ -1,14 +1,17 @@
 package cli_test
 
 import (
+	"net/netip"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/netpath"
 )
 
 // Every workload in which cells can take turns does so, and has values of the same metrics as in whole trials.
@@ -42,6 +45,31 @@ func TestWorkloadsInTurns(t *testing.T) {
 			p.nothingLeft(t)
 		})
 	}
+}
+
+// Servers that want the same port of the host are not alive together: their trials run whole.
+func TestNoTurnsOnOnePort(t *testing.T) {
+	t.Parallel() // no time is asserted
+	engine := usable(t, "runc", "native")[0]
+	port, err := netpath.FreePort(netip.IPv4Unspecified(), "tcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newTestEnv(t)
+	p.must(t, "run", "http", "--engine", engine+","+engine+",name=other", "--network", "host", "--param",
+		"port="+strconv.Itoa(int(port)), "--factor", "size=1KiB", "--param", "connections=4", "--param", "time=100ms", "--param",
+		"warmup=20ms", "--blocks", "2", "--warmup", "0", "--washout", "off", "--precision", "off", "--no-control")
+	run := p.last(t)
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		if s.Outcome != bench.OK || !slices.Contains(s.Notes, bench.NoteWhole) || turnsOf(run, s) > 0 {
+			t.Errorf("trial %d: %s %s, notes %q", s.Trial.Seq, s.Outcome, s.Reason, s.Notes)
+		}
+	}
+	if run.Header.Plan.Slice == 0 || len(run.Samples) != 4 {
+		t.Errorf("turns of %v, %d trials", run.Header.Plan.Slice, len(run.Samples))
+	}
+	p.nothingLeft(t)
 }
 
 // wantSameValues wants the trials of a run to have taken turns, and to have values where those of a whole one have

@@ -193,7 +193,11 @@ func limitFlags(p *bench.Plan) []string {
 	if p.Timeline > 0 {
 		flags = append(flags, fmt.Sprintf("--timeline=%d", p.Timeline))
 	}
-	flags = append(flags, "--interleave "+or(p.Slice.String(), p.Slice > 0), "--warmup "+strconv.Itoa(p.Warmup),
+	turns := or(p.Slice.String(), p.Slice > 0)
+	if p.Slice == 0 && len(p.Whole) > 0 {
+		turns = "auto" // it was asked for, and the plan says why there are none
+	}
+	flags = append(flags, "--interleave "+turns, "--warmup "+strconv.Itoa(p.Warmup),
 		"--washout "+or(p.Washout.String(), p.Washout > 0))
 	if p.TrialTime > 0 {
 		flags = append(flags, "--trial-timeout "+p.TrialTime.String())

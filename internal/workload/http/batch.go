@@ -56,6 +56,11 @@ func (t batch) Reset(ctx context.Context) error {
 // Work implements supervise.Batched.
 func (t batch) Work(ctx context.Context, m bench.Meter, sinks []supervise.PartSink) error {
 	first := t[0]
+	if first.kind == imageServer || first.task.Params["port"] != "0" { // others have a free one
+		if err := supervise.CheckPort(first.task.Turns, first.server.Network, first.port); err != nil {
+			return err
+		}
+	}
 	server, err := supervise.Start(ctx, first.task.Engine, first.server, m, "server")
 	if err != nil {
 		return err

@@ -44,6 +44,11 @@ type trial struct {
 }
 
 func (f *fixture) trial(ctx context.Context, seed uint64, m bench.Meter) error {
+	if f.options.port != 0 { // others have a free one
+		if err := supervise.CheckPort(f.task.Turns, f.spec.Network, f.port); err != nil {
+			return err
+		}
+	}
 	log := &serverLog{now: m.Now}
 	p, err := supervise.StartListening(ctx, f.task.Engine, f.spec, m, "server", log.writer)
 	if err != nil {

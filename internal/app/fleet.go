@@ -173,7 +173,7 @@ func (a *App) GatherFleet(ctx context.Context, s bench.Store, c *kube.Client, id
 	if err == nil {
 		plan.Fleet.Outcomes, plan.Fleet.Trips = known.Outcomes, known.Trips
 		if len(known.Starts) > len(plan.Fleet.Starts) {
-			plan.Fleet.Starts = known.Starts
+			plan.Fleet.Starts, plan.Fleet.Ahead = known.Starts, known.Ahead
 		}
 	}
 	r := &fleetRun{app: a, store: s, keeper: keeper, client: c, plan: plan, hooks: h}

@@ -2,11 +2,14 @@ package app
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -23,7 +26,9 @@ import (
 	"github.com/tare-bench/tare/internal/fleet/kube/kubetest"
 	"github.com/tare-bench/tare/internal/fleet/odd"
 	"github.com/tare-bench/tare/internal/fleet/pairs"
+	"github.com/tare-bench/tare/internal/fleet/pod"
 	"github.com/tare-bench/tare/internal/fleet/podlog"
+	fleetreport "github.com/tare-bench/tare/internal/report/fleet"
 	"github.com/tare-bench/tare/internal/schedule"
 	"github.com/tare-bench/tare/internal/store/record"
 	"github.com/tare-bench/tare/internal/store/sqlite"
@@ -47,16 +52,26 @@ type playedFleet struct {
 
 func playFleet(t *testing.T, nodes ...string) *playedFleet {
 	t.Helper()
+	return playFleetIn(t, kubetest.Options{}, nodes...)
+}
+
+// playFleetIn is playFleet in a cluster with options, whose Run may play pods otherwise.
+func playFleetIn(t *testing.T, o kubetest.Options, nodes ...string) *playedFleet {
+	t.Helper()
 	p := &playedFleet{
 		t: t, random: rand.New(rand.NewPCG(1, 2)), slow: map[string]float64{}, steal: map[string]float64{},
 		spoil: func(_ string, log []byte) []byte { return log },
 	}
-	p.server = kubetest.Start(t, kubetest.Options{Run: p.pod, Fault: func(r *http.Request) *kubetest.Fault {
+	if o.Run == nil {
+		o.Run = p.pod
+	}
+	o.Fault = func(r *http.Request) *kubetest.Fault {
 		if fault := p.fault.Load(); fault != nil {
 			return (*fault)(r)
 		}
 		return nil
-	}}, nodes...)
+	}
+	p.server = kubetest.Start(t, o, nodes...)
 	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "tare.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -349,6 +364,111 @@ func TestFleetWithExpiredLogin(t *testing.T) {
 	p.fault.Store(nil)
 	if err := p.app.GatherFleet(t.Context(), p.store, p.server.Client(), f.ID, FleetHooks{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// runPod runs the pod's side of tare, of some version, with the clock of its node.
+func runPod(t *testing.T, process *kubetest.Process, version string) kubetest.Ending {
+	root := t.TempDir()
+	mount := func(name string) {
+		text, ok := process.File(name)
+		to := filepath.Join(root, name)
+		if _, err := os.Stat(to); !ok || err == nil {
+			return
+		}
+		err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to+".new", text, 0o600),
+			os.Rename(to+".new", to))
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	mount(fleet.OrderDir + "/" + fleet.OrderFile)
+	mount(fleet.OrderDir + "/" + fleet.SourceFile)
+	process.Running()
+	site, err := pod.Open(root, process.Env)
+	if err == nil {
+		err = os.MkdirAll(site.Path("dev"), 0o755)
+	}
+	var a *App
+	if err == nil {
+		a, err = New(Config{Version: version, Now: process.Now}).WithState(site.Path("state"))
+	}
+	if err != nil {
+		t.Error(err)
+		return kubetest.Ending{Code: 1, Message: err.Error()}
+	}
+	defer a.Close()
+	ended := make(chan error)
+	go func() { ended <- a.Pod(context.Background(), site, process, process.Context().Done()) }()
+	for {
+		select {
+		case err := <-ended:
+			message, _ := os.ReadFile(site.Path(fleet.DigestFile)) // the test says what is missing
+			return kubetest.Ending{Code: btoi(err != nil), Message: string(message)}
+		case <-time.After(50 * time.Millisecond):
+			mount(fleet.StartDir + "/" + fleet.StartFile)
+		}
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Nodes whose clocks are off measure in the same rounds as the others, and it is known which they are.
+func TestFleetWithSkewedClocks(t *testing.T) {
+	t.Parallel() // it waits for a cluster
+	off := map[string]time.Duration{"node-2": time.Hour, "node-3": -time.Hour, "node-4": -5 * time.Second}
+	p := playFleetIn(t, kubetest.Options{
+		Ahead: func(node string) time.Duration { return off[node] },
+		Run:   func(process *kubetest.Process) kubetest.Ending { return runPod(t, process, "test") },
+	}, nodeNames(4)...)
+	r := p.request()
+	r.Rounds, r.Round, r.Confirm, r.Lead = 3, 4*time.Second, 0, 4*time.Second
+	err := r.Experiment.Override(experiment.Overrides{
+		Params: []bench.Label{{Key: "time", Value: "10ms"}, {Key: "kernels", Value: "integer"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := p.run(r)
+	if err != nil {
+		t.Errorf("%v; outcomes: %+v", err, f.Outcomes)
+	}
+	in, unread, err := JudgeFleet(t.Context(), p.store, f)
+	if err != nil || unread != nil || len(in.Odd.Metrics) == 0 {
+		t.Fatal(err, unread)
+	}
+	for n, name := range in.Odd.Nodes {
+		if allowed := f.Ahead[name]; (allowed - off[name]).Abs() > 2*time.Second {
+			t.Errorf("%s: %v is allowed for, want %v", name, allowed, off[name])
+		}
+		if values := in.Odd.Metrics[0].Values[n]; len(values) != 3 || slices.ContainsFunc(values, math.IsNaN) {
+			t.Errorf("%s has the values %v, want one in each round; its outcome: %+v", name, values, f.OutcomeOf(name, 1))
+		}
+	}
+	warned := strings.Join(fleetreport.New(*in).Warnings, "\n")
+	for name := range off {
+		if !strings.Contains(warned, "the clock of "+name+" is ") || strings.Contains(warned, "did not begin") {
+			t.Errorf("warnings:\n%s", warned)
+		}
+	}
+}
+
+// A pod of another version of tare measures nothing, and says why.
+func TestFleetWithAnotherVersion(t *testing.T) {
+	t.Parallel() // it waits for a cluster
+	p := playFleetIn(t, kubetest.Options{
+		Run: func(process *kubetest.Process) kubetest.Ending { return runPod(t, process, "older") },
+	}, nodeNames(2)...)
+	_, err := p.run(p.request())
+	var problem *Problem
+	const why = "its image has tare older, and the fleet was begun with test: make the image again"
+	if !errors.As(err, &problem) || !strings.Contains(err.Error(), why) {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -72,6 +72,7 @@ type podRun struct {
 	waiting   context.Context // ends with the interrupt
 
 	start *fleet.Start
+	ahead time.Duration  // the node's clock, of the cluster's: see fleet.Peer
 	round int            // the last that was begun; -1 for none
 	trips *trips.Session // nil where no round trips are measured
 	begin time.Duration  // from the beginning of a round to its first slot
@@ -79,6 +80,9 @@ type podRun struct {
 
 // measure waits for the start signal, and measures.
 func (p *podRun) measure(ctx context.Context) error {
+	if own := p.app.config.Version; own != p.Order.Tool {
+		return fmt.Errorf("its image has tare %s, and the fleet was begun with %s: make the image again", own, p.Order.Tool)
+	}
 	var plan bench.Plan
 	if err := json.Unmarshal(p.Source, &plan); err != nil {
 		return fmt.Errorf("the plan: %w", err)
@@ -101,6 +105,10 @@ func (p *podRun) measure(ctx context.Context) error {
 			err = errors.New("the pod was ended before its start signal came")
 		}
 		return err
+	}
+	if p.ahead = p.Ahead(p.start); p.ahead != 0 { // what is stored has the cluster's times, like the other nodes
+		now := p.app.config.Now
+		p.app.config.Now = func() time.Time { return now().Add(-p.ahead) }
 	}
 	if err := p.meet(); err != nil {
 		return err
@@ -176,38 +184,17 @@ func (p *podRun) listen() (stop func(), err error) {
 	if err != nil || token == nil {
 		return nil, fmt.Errorf("the fleet's token: %w", errors.Join(err, errors.New("it is needed for round trips")))
 	}
-	var all []*trips.Listener
-	stop = func() {
-		for _, l := range all {
-			_ = l.Close() // nobody waits for it
-		}
+	at, err := netip.ParseAddr(p.Address)
+	if err != nil {
+		return nil, fmt.Errorf("listen for round trips: %w", err)
 	}
-	addresses := []string{p.Address}
-	if slices.Contains(p.Order.Networks, pairs.Host) {
-		addresses = append(addresses, p.Host)
-	}
-	for i, text := range addresses {
-		at, err := netip.ParseAddr(text)
-		if err == nil {
-			var l *trips.Listener
-			if l, err = trips.Listen(netip.AddrPortFrom(at, fleet.PeerPort), i*hostPID, token); err == nil {
-				all = append(all, l)
-			}
-		}
-		if err != nil {
-			stop()
-			return nil, fmt.Errorf("listen for round trips: %w", err)
-		}
+	l, err := trips.Listen(netip.AddrPortFrom(at, fleet.PeerPort), 0, token)
+	if err != nil {
+		return nil, fmt.Errorf("listen for round trips: %w", err)
 	}
 	p.trips = &trips.Session{Token: token, Seed: p.Order.Seed, Slot: trips.MinSlot}
-	if len(addresses) > 1 {
-		p.trips.HostPID = hostPID
-	}
-	return stop, nil
+	return func() { _ = l.Close() }, nil // nobody waits for it
 }
-
-// hostPID is a process in the network of the node, for pods that see its processes.
-const hostPID = 1
 
 // meet finds out whom the pod meets, among those that ran when the start signal was written.
 func (p *podRun) meet() error {
@@ -222,9 +209,6 @@ func (p *podRun) meet() error {
 		var one trips.Peer
 		if address, err := netip.ParseAddr(x.Address); err == nil {
 			one.Pod = netip.AddrPortFrom(address, fleet.PeerPort)
-		}
-		if address, err := netip.ParseAddr(x.Host); err == nil && p.trips.HostPID != 0 {
-			one.Host = netip.AddrPortFrom(address, fleet.PeerPort)
 		}
 		p.trips.Peers, zones = append(p.trips.Peers, one), append(zones, x.Zone)
 	}
@@ -251,7 +235,7 @@ func (p *podRun) meetOthers() error {
 	if err := pod.SleepUntil(p.waiting, p.app.config.Now, begin); err != nil {
 		return run.ErrInterrupted
 	}
-	measured := p.trips.Measure(p.waiting, p.round, begin)
+	measured := p.trips.Measure(p.waiting, p.round, begin.Add(p.ahead)) // it looks at the node's clock
 	for i := range measured {
 		t := &measured[i]
 		t.Client, t.Server = p.start.Peers[t.Client].Index, p.start.Peers[t.Server].Index

@@ -49,7 +49,7 @@ func playPod(t *testing.T, p *kubetest.Process, log io.Writer) kubetest.Ending {
 	}
 	cmd := exec.Command("tare", append(p.Pod.Spec.Containers[0].Args, "--root", root)...)
 	cmd.Stdout, cmd.Stderr, cmd.Env = log, p, append(os.Environ(), "HOME="+root)
-	for _, name := range []string{fleet.EnvNode, fleet.EnvPass, fleet.EnvAddress, fleet.EnvHost} {
+	for _, name := range []string{fleet.EnvNode, fleet.EnvPass, fleet.EnvAddress} {
 		cmd.Env = append(cmd.Env, name+"="+p.Env(name))
 	}
 	if err := cmd.Start(); err != nil {

@@ -43,15 +43,16 @@ type Fleet struct {
 	Confirm int `json:"confirm,omitempty"`
 	// Smallest is the smallest effect worth knowing, as a ratio: 0.02 = 2 %; 0 = as fleet/odd has it.
 	Smallest float64 `json:"smallest,omitempty"`
-	// Networks are what round trips are measured over: "pod", "host". Empty = none are measured.
-	Networks []string `json:"networks,omitempty"`
-	// Host says that pods use the node's own container engine through its CRI socket, with privileges.
-	Host    bool       `json:"host,omitempty"`
-	GroupBy []string   `json:"group_by,omitempty"` // the labels of nodes, and "arch", that make groups
-	Nodes   []Node     `json:"nodes"`              // in the order of their names
-	LeftOut []Omission `json:"left_out,omitempty"` // nodes that are not measured
-	// Starts are when the first round of each pass began, by the nodes' wall clocks, UTC: index 0 is pass 1.
+	// Networks are what round trips are measured over: "pod". Empty = none are measured.
+	Networks []string   `json:"networks,omitempty"`
+	GroupBy  []string   `json:"group_by,omitempty"` // the labels of nodes, and "arch", that make groups
+	Nodes    []Node     `json:"nodes"`              // in the order of their names
+	LeftOut  []Omission `json:"left_out,omitempty"` // nodes that are not measured
+	// Starts are when the first round of each pass began, by the cluster's clocks, UTC: index 0 is pass 1.
 	Starts []time.Time `json:"starts,omitempty"`
+	// Ahead is how far clocks of nodes were ahead of the cluster's when a pass began, by the names of the nodes. Their
+	// rounds began by so much later on their clocks, and with those of the others.
+	Ahead map[string]time.Duration `json:"ahead_ns,omitempty"`
 	// Outcomes are how the nodes' runs ended, as far as it is known; one for each node and pass at most.
 	Outcomes []Outcome `json:"outcomes,omitempty"`
 	// Trips are the round trips between nodes, by index in Nodes. They are only in the store.
@@ -98,7 +99,7 @@ type Outcome struct {
 	Reason string `json:"reason,omitempty"` // why it failed or is gone, or waits; foreign text
 	Run    string `json:"run,omitempty"`    // the ID of its stored run; "" = nothing is stored
 	Rounds int    `json:"rounds"`           // that are stored
-	// Clock is how much the node's wall clock is ahead of the median of all nodes.
+	// Clock is how far the node's wall clock is ahead of that of the API server; 0 = not further than can be told.
 	Clock time.Duration `json:"clock_ns,omitempty"`
 	// ImageID is what the node says that it ran; all nodes of an architecture must say the same.
 	ImageID string `json:"image_id,omitempty"`

@@ -13,11 +13,9 @@ const (
 	TokenFile  = "/etc/tare/token/token" // what pods prove to each other: hexadecimal, 32 bytes
 	DataDir    = "/var/lib/tare"         // the only directory that can be written
 	DigestFile = "/dev/termination-log"  // where the digest of the log is left: see package podlog
-	SocketDir  = "/run/tare/cri"         // with Host: the directory of the node's CRI socket
 	EnvNode    = "TARE_NODE"             // the node's name
 	EnvPass    = "TARE_PASS"             // "1" or "2"
 	EnvAddress = "TARE_ADDRESS"          // the pod's
-	EnvHost    = "TARE_HOST_ADDRESS"     // the node's
 )
 
 // PeerPort is the UDP port on which the pods of a fleet that measures round trips answer each other.
@@ -33,13 +31,12 @@ type Order struct {
 	Round    time.Duration `json:"round_ns"`
 	Wait     time.Duration `json:"wait_ns"` // how long a pod waits for its start signal
 	Networks []string      `json:"networks,omitempty"`
-	Host     bool          `json:"host,omitempty"`
 }
 
 // A Start says when the rounds of a pass begin.
 type Start struct {
 	Pass  int           `json:"pass"`
-	Began time.Time     `json:"began"` // of the first round, by the wall clock of each node; UTC
+	Began time.Time     `json:"began"` // of the first round, by the wall clock of each node but for Peer.Ahead; UTC
 	Round time.Duration `json:"round_ns"`
 	Seed  uint64        `json:"seed,string"`
 	Peers []Peer        `json:"peers"` // the pods that ran when it was written, in the order of the fleet's nodes
@@ -50,6 +47,7 @@ type Peer struct {
 	Index   int    `json:"i"` // in Fleet.Nodes
 	Node    string `json:"node"`
 	Address string `json:"ip"`             // of the pod
-	Host    string `json:"host,omitempty"` // of the node, if round trips are measured between nodes
 	Zone    string `json:"zone,omitempty"` // of the node, if round trips are measured
+	// Ahead is how far the node's wall clock is ahead of the cluster's: the rounds begin by so much later on it.
+	Ahead time.Duration `json:"ahead_ns,omitempty"`
 }

@@ -85,7 +85,11 @@ func (k *cleaning) findRoots(ctx context.Context) error {
 			k.roots[space] = []kube.Owner{kube.OwnerOf(root)}
 		}
 	}
-	return nil
+	var err error
+	if k.p.draw, err = k.p.findDraw(ctx, k.c); errors.Is(err, kube.ErrNotFound) {
+		return nil // no Secret was given to a pod, and those that were made go with their roots
+	}
+	return err
 }
 
 // removeRoots begins with the last: the first has the plan, with which another client can go on.

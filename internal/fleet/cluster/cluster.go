@@ -12,7 +12,6 @@ import (
 	"github.com/tare-bench/tare/internal/fleet"
 	"github.com/tare-bench/tare/internal/fleet/kube"
 	"github.com/tare-bench/tare/internal/fleet/pairs"
-	"github.com/tare-bench/tare/internal/fleet/podlog"
 )
 
 // A Plan is what is known of a fleet before its pods run. It is kept in the root ConfigMap.
@@ -22,6 +21,8 @@ type Plan struct {
 	// Lead lies between the signal to begin and the first round; 0 = the two minutes that a cluster needs to show it to
 	// all pods. Tests have less.
 	Lead time.Duration `json:"lead_ns,omitempty"`
+
+	draw string // ends the name of the Secrets that the pods are given; "" = none were made
 }
 
 // A Pod is what is asked for in each pod.
@@ -35,7 +36,6 @@ type Pod struct {
 	Tolerations []kube.Toleration `json:"tolerations,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"` // of Jobs and pods, beside those of the fleet
 	Priority    string            `json:"priority,omitempty"`
-	Socket      string            `json:"socket,omitempty"` // with Fleet.Host: the CRI socket of the node
 }
 
 // A Request is a fleet that is asked for.
@@ -44,7 +44,6 @@ type Request struct {
 	Plan
 	Selector string   // of nodes, by their labels; "" = all
 	Nodes    []string // by their names; empty = all
-	Archs    []string // that the image has; empty = all
 }
 
 // A Preflight is what would happen.
@@ -90,9 +89,8 @@ const (
 type Part struct {
 	Node    string
 	Pass    int
-	Records []byte // of the record stream, in whole lines; after a hole damaged ones (see record.Salvager), if Final
-	Final   bool   // nothing more comes
-	Hello   podlog.Hello
+	Records []byte       // of the record stream, in whole lines; after a hole damaged ones (see record.Salvager), if Final
+	Final   bool         // nothing more comes
 	Trips   []pairs.Trip // not checked
 }
 

@@ -35,7 +35,7 @@ func plan(nodes ...string) *Plan {
 		Format: fleet.Format, ID: "20261126-2250-abc", Tool: "1", Began: time.Now().UTC().Truncate(time.Second),
 		Namespaces: []string{"default"}, Image: "reg/tare@sha256:1", Experiment: "cpu", Source: "workload: cpu\n",
 		Seed: 7, Rounds: rounds, Confirm: 2,
-		Round: 10 * time.Millisecond, Networks: []string{"pod", "host"},
+		Round: 10 * time.Millisecond, Networks: []string{"pod"},
 	}
 	for _, n := range nodes {
 		p.Fleet.Nodes = append(p.Fleet.Nodes, fleet.Node{Name: n, Arch: "amd64", CPUs: 4})
@@ -47,7 +47,7 @@ func plan(nodes ...string) *Plan {
 func play(p *kubetest.Process, between func(round int) *kubetest.Ending) kubetest.Ending {
 	p.Running()
 	w := podlog.NewWriter(p)
-	_ = w.Hello(podlog.Hello{Wall: time.Now(), Node: p.Env(fleet.EnvNode)})
+	_ = w.Hello(podlog.Hello{Wall: p.Now(), Node: p.Env(fleet.EnvNode), Tool: "1"})
 	n := rounds
 	if p.Env(fleet.EnvPass) == "2" {
 		n = 2
@@ -507,7 +507,7 @@ func TestRotated(t *testing.T) {
 
 // TestKilledClient stops the client at the n-th request, and lets another go on.
 func TestKilledClient(t *testing.T) {
-	for n := 1; n < 40; n += 3 {
+	for n := 1; n <= 39; n += 2 { // 20 instants
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
 			var requests atomic.Int64
@@ -545,6 +545,55 @@ func TestKilledClient(t *testing.T) {
 			}
 			mustClean(t, s, p)
 		})
+	}
+}
+
+// TestTokens stops a client at each request while it makes what pods need in two namespaces: the pods of both are given
+// the same token by the next client, as they could not know each other otherwise.
+func TestTokens(t *testing.T) {
+	spaces := []string{"tare-0", "tare-1"}
+	prepare := func(s *kubetest.Server) (*Plan, error) {
+		p := plan("a", "b")
+		p.Fleet.Namespaces = spaces
+		one, err := newSession(s.Client(), p, 1, []int{0, 1}, Hooks{}, quick)
+		if err == nil {
+			err = one.makeRoots(t.Context())
+		}
+		return p, err
+	}
+	for n := range int64(14) {
+		var requests atomic.Int64
+		s := kubetest.Start(t, kubetest.Options{Fault: func(*http.Request) *kubetest.Fault {
+			if requests.Add(1) == n/2+1 {
+				return &kubetest.Fault{Code: http.StatusConflict, Late: n%2 == 0}
+			}
+			return nil
+		}})
+		for _, space := range spaces {
+			s.Put(&kube.Namespace{Meta: kube.Meta{Name: space}})
+		}
+		if _, err := prepare(s); err == nil {
+			t.Errorf("request %d: the first client was not stopped", n/2)
+		}
+		for range 2 { // the last finds all of it
+			p, err := prepare(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var tokens []string
+			for _, space := range spaces {
+				secret := &kube.Secret{Meta: kube.Meta{Name: p.tokenName(), Namespace: space}}
+				if err := s.Client().Get(t.Context(), secret); err != nil {
+					t.Error(err)
+				}
+				tokens = append(tokens, string(secret.Data["token"]))
+			}
+			if len(tokens[0]) != 64 || tokens[0] != tokens[1] {
+				t.Errorf("request %d: the tokens are %q", n/2, tokens)
+			}
+		}
+		p, _ := prepare(s)
+		mustClean(t, s, p)
 	}
 }
 
@@ -672,6 +721,25 @@ func TestBadRecords(t *testing.T) {
 	if refused != 1 {
 		t.Errorf("the bad log was read %d times", refused)
 	}
+}
+
+// TestOtherVersion has a node whose image has another version of tare: what it measures is not taken.
+func TestOtherVersion(t *testing.T) {
+	s := kubetest.Start(t, kubetest.Options{Run: func(p *kubetest.Process) kubetest.Ending {
+		if p.Node == "b" { // the first line counts
+			_ = podlog.NewWriter(p).Hello(podlog.Hello{Wall: p.Now(), Node: "b", Tool: "0.9\x1b[31m"})
+		}
+		return play(p, nil)
+	}}, "a", "b", "c")
+	p, kept := plan("a", "b", "c"), newStore()
+	mustRun(t, s.Client(), p, kept.hooks())
+	check(t, p, "b", fleet.Failed, 0, "its image has tare 0.9\x1b[31m, and the fleet was begun with 1")
+	check(t, p, "a", fleet.Done, rounds, "")
+	check(t, p, "c", fleet.Done, rounds, "")
+	if kept.records["b/1"] != "" {
+		t.Errorf("records of b: %q", kept.records["b/1"])
+	}
+	mustClean(t, s, p)
 }
 
 // TestNotStarted tells a cluster that refuses all Jobs from one that fails for a moment.

@@ -100,7 +100,7 @@ func (s *session) follow(ctx context.Context) error {
 		end:  s.p.Fleet.Starts[s.pass-1].Add(time.Duration(s.p.rounds(s.pass))*s.p.Fleet.Round + s.pace.late),
 		jobs: time.Now(),
 	}
-	g.ahead = time.Until(s.serverTime(ctx))
+	s.server = s.serverAhead(ctx)
 	tick := time.NewTicker(s.pace.tick)
 	defer tick.Stop()
 	for {
@@ -146,9 +146,8 @@ type gathering struct {
 	slots chan struct{}   // one for each log that is being read
 	under int             // how many are, or wait for it
 	read  chan readDone
-	end   time.Time     // by the server's clock: what has not ended then is given up
-	ahead time.Duration // the server's clock, of this one
-	jobs  time.Time     // members without a pod are looked at next
+	end   time.Time // by the server's clock: what has not ended then is given up
+	jobs  time.Time // members without a pod are looked at next
 }
 
 // watch tells of the pods of the pass.
@@ -296,8 +295,10 @@ func (m *member) message() string {
 // sink hands on what was read of a member's run. If that is of no use, it ends the member.
 func (g *gathering) sink(m *member, final bool) error {
 	l := m.log
+	if g.isOther(m) {
+		return nil
+	}
 	part := Part{Node: m.name, Pass: g.pass, Final: final, Trips: l.log.Trips()}
-	part.Hello, _ = l.log.Hello()
 	if final {
 		part.Records, _ = l.log.Records()
 	} else {
@@ -323,6 +324,18 @@ func (g *gathering) sink(m *member, final bool) error {
 	return nil
 }
 
+// isOther ends a member whose pod runs another version of tare: nobody knows whether it measures the same.
+func (g *gathering) isOther(m *member) bool {
+	hello, ok := m.log.log.Hello()
+	if !ok || hello.Tool == g.p.Fleet.Tool {
+		return false
+	}
+	g.fail(m, fleet.Failed, fmt.Sprintf("its image has tare %.80s, and the fleet was begun with %s", hello.Tool,
+		g.p.Fleet.Tool))
+	m.log = &reading{log: podlog.NewReader()} // the memory of thousands of them counts
+	return true
+}
+
 // look does what is due with time alone.
 func (g *gathering) look() error {
 	now := time.Now()
@@ -337,7 +350,7 @@ func (g *gathering) look() error {
 			return err
 		}
 	}
-	given := now.Add(g.ahead).After(g.end) || g.onlyStuck()
+	given := now.Add(g.server).After(g.end) || g.onlyStuck()
 	for _, m := range g.nodes {
 		if !given || m.ended() || m.log.busy {
 			continue

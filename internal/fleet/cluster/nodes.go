@@ -47,6 +47,9 @@ func choose(all []kube.Node, r *Request) (in []fleet.Node, out []fleet.Omission)
 	return in, out
 }
 
+// architectures are those that there are programs of tare for.
+func architectures() []string { return []string{"amd64", "arm64"} }
+
 // unfit is why a node cannot be measured; "" = it can.
 func unfit(n *kube.Node, r *Request) string {
 	if n.Spec.Unschedulable {
@@ -63,8 +66,8 @@ func unfit(n *kube.Node, r *Request) string {
 	if os := n.Status.Info.System; os != "" && os != "linux" {
 		return "its system is " + os
 	}
-	if arch := n.Status.Info.Arch; len(r.Archs) > 0 && !slices.Contains(r.Archs, arch) {
-		return fmt.Sprintf("architecture %s: the image has %s", arch, strings.Join(r.Archs, ", "))
+	if arch := n.Status.Info.Arch; arch != "" && !slices.Contains(architectures(), arch) {
+		return fmt.Sprintf("architecture %s: tare runs on %s", arch, strings.Join(architectures(), " and "))
 	}
 	for _, t := range n.Spec.Taints {
 		if t.Effect != "PreferNoSchedule" && !tolerated(t, r.Pod.Tolerations) {

@@ -30,6 +30,7 @@ const (
 const (
 	container = "tare" // the name of the only container
 	planKey   = "plan.json.gz"
+	drawKey   = "token"  // of an order: Plan.draw
 	maxPlan   = 64 << 20 // bytes, unpacked
 	perSpace  = 2500     // nodes in one namespace: Kubernetes is tested with 3,000 pods in one
 	nobody    = 65532    // the user and group of the pod
@@ -41,7 +42,6 @@ const (
 // The names of a fleet's objects.
 func rootName(id string) string            { return "tare-" + id }
 func orderName(id string) string           { return rootName(id) + "-order" }
-func tokenName(id string) string           { return rootName(id) + "-token" }
 func startName(id string, pass int) string { return fmt.Sprintf("%s-start-%d", rootName(id), pass) }
 func jobName(id string, pass, index int) string {
 	return fmt.Sprintf("%s-%d-%d", rootName(id), pass, index)
@@ -91,7 +91,8 @@ func (p *Plan) root(namespace string) (*kube.ConfigMap, error) {
 		return m, nil
 	}
 	kept := *p
-	kept.Fleet.Outcomes, kept.Fleet.Starts, kept.Fleet.Trips = nil, nil, nil // known from elsewhere
+	f := &kept.Fleet // what is known from elsewhere is not in it
+	f.Outcomes, f.Starts, f.Ahead, f.Trips = nil, nil, nil, nil
 	text, err := json.Marshal(kept)
 	if err != nil {
 		return nil, fmt.Errorf("the plan of fleet %s: %w", p.Fleet.ID, err)
@@ -141,25 +142,36 @@ func (p *Plan) order(namespace string, owners []kube.Owner) (*kube.ConfigMap, er
 	f := p.Fleet
 	text, err := json.Marshal(fleet.Order{
 		Fleet: f.ID, Tool: f.Tool, Seed: f.Seed, Rounds: f.Rounds, Confirm: f.Confirm, Round: f.Round,
-		Wait: p.deadline(1, len(f.Nodes)), Networks: f.Networks, Host: f.Host,
+		Wait: p.deadline(1, len(f.Nodes)), Networks: f.Networks,
 	})
 	m := &kube.ConfigMap{Meta: p.meta(orderName(f.ID), namespace)}
 	m.Owners = owners
 	m.Data = map[string]string{fleet.OrderFile: string(text), fleet.SourceFile: f.Source}
+	if p.draw != "" {
+		m.Data[drawKey] = p.draw
+	}
 	return m, err
 }
 
 // token is the Secret with which the pods of a fleet know each other.
 func (p *Plan) token(namespace, text string, owners []kube.Owner) *kube.Secret {
-	s := &kube.Secret{Meta: p.meta(tokenName(p.Fleet.ID), namespace)}
+	s := &kube.Secret{Meta: p.meta(p.tokenName(), namespace)}
 	s.Owners = owners
 	s.Data = map[string][]byte{path.Base(fleet.TokenFile): []byte(text)}
 	return s
 }
 
-// newToken is a new secret text.
-func newToken() string {
-	b := make([]byte, 32)
+// tokenName is what the Secrets are called that the pods are given.
+func (p *Plan) tokenName() string {
+	if p.draw == "" {
+		return rootName(p.Fleet.ID) + "-token"
+	}
+	return rootName(p.Fleet.ID) + "-token-" + p.draw
+}
+
+// randomText is a text that nobody can guess, of n bytes in hexadecimal.
+func randomText(n int) string {
+	b := make([]byte, n)
 	_, _ = rand.Read(b) // it never fails
 	return hex.EncodeToString(b)
 }
@@ -241,7 +253,6 @@ func (p *Plan) pod(node string, pass int) kube.PodSpec {
 		Name: container, Image: p.Fleet.Image, Args: p.Pod.Args, Resources: res,
 		Env: []kube.EnvVar{
 			kube.EnvField(fleet.EnvNode, "spec.nodeName"), kube.EnvField(fleet.EnvAddress, "status.podIP"),
-			kube.EnvField(fleet.EnvHost, "status.hostIP"),
 			{Name: fleet.EnvPass, Value: strconv.Itoa(pass)},
 			{Name: "TMPDIR", Value: fleet.DataDir},
 			{Name: "HOME", Value: fleet.DataDir},
@@ -269,27 +280,13 @@ func (p *Plan) pod(node string, pass int) kube.PodSpec {
 		Volumes: []kube.Volume{
 			{Name: "order", ConfigMap: &kube.ConfigMapVolume{Name: orderName(id)}},
 			{Name: "start", ConfigMap: &kube.ConfigMapVolume{Name: startName(id, pass), Optional: new(true)}},
-			{Name: "token", Secret: &kube.SecretVolume{Name: tokenName(id), Mode: new(int32(0o440))}},
+			{Name: "token", Secret: &kube.SecretVolume{Name: p.tokenName(), Mode: new(int32(0o440))}},
 			{Name: "data", Empty: &kube.EmptyDir{Limit: strconv.FormatInt(p.Pod.Disk, 10)}},
 		},
 	}
 	for _, name := range p.Pod.PullSecrets {
 		s.PullSecrets = append(s.PullSecrets, kube.LocalReference{Name: name})
 	}
-	if p.Fleet.Host {
-		onHost(&s, &c, p.Pod.Socket)
-	}
 	s.Containers = []kube.Container{c}
 	return s
-}
-
-// onHost gives a pod what it needs to use the node's own container engine.
-func onHost(s *kube.PodSpec, c *kube.Container, socket string) {
-	s.HostPID = true
-	s.Security = &kube.PodSecurity{NonRoot: new(false), User: new(int64(0)), Group: new(int64(0))}
-	s.Volumes = append(s.Volumes, kube.Volume{
-		Name: "cri", Host: &kube.HostPath{Path: path.Dir(socket), Type: "Directory"},
-	})
-	c.Mounts = append(c.Mounts, kube.Mount{Name: "cri", Path: fleet.SocketDir})
-	c.Security = &kube.Security{Privileged: new(true), ReadOnlyRoot: new(true)}
 }

@@ -29,6 +29,8 @@ func (g *gathering) finish(m *member, why error) error {
 		if o.Rounds > 0 {
 			o.Reason = fmt.Sprintf("gone since round %d: %s", o.Rounds+1, o.Reason)
 		}
+	case o.Rounds == 0 && m.clock(g.server) != 0 && g.p.Fleet.Ahead[m.name] == 0: // nothing has allowed for it
+		o.Reason = joined(fmt.Sprintf("its clock is off by %v", m.clock(g.server)), o.Reason)
 	case o.Reason == "":
 		o.Reason = fmt.Sprintf("only %d of %d rounds are whole", o.Rounds, planned)
 	}

@@ -79,6 +79,7 @@ func CheckFirst(ctx context.Context, c *kube.Client, r Request) (*Preflight, err
 	r.Fleet.Namespaces = spaces(base, len(r.Fleet.Nodes))
 	f.Plan = r.Plan
 	f.checkImage(nodes)
+	f.checkArchitectures()
 	switch len(r.Fleet.Nodes) {
 	case 0:
 		f.problem("no node of %d can be measured%s", len(nodes), firstOmission(&r.Plan))
@@ -133,6 +134,21 @@ func (f *preflight) checkImage(all []kube.Node) {
 	}
 }
 
+// checkArchitectures notes that the image must be of several kinds. Which it has, the registry knows.
+func (f *preflight) checkArchitectures() {
+	var all []string
+	for _, n := range f.Plan.Fleet.Nodes {
+		if !slices.Contains(all, n.Arch) {
+			all = append(all, n.Arch)
+		}
+	}
+	slices.Sort(all)
+	if len(all) > 1 {
+		f.note("the nodes are %s: the image must have a program for each: see tare fleet image --help",
+			strings.Join(all, " and "))
+	}
+}
+
 // oldest is the first version of Kubernetes 1 that has all that a fleet needs: a Job's podFailurePolicy.
 const oldest = 25
 
@@ -169,8 +185,6 @@ func (p *Plan) check() error {
 		return fmt.Errorf("%d rounds of %v make no fleet", f.Rounds, f.Round)
 	case p.Pod.Memory <= 0 || p.Pod.Disk <= 0:
 		return errors.New("pods need memory and a disk")
-	case f.Host && !strings.HasPrefix(p.Pod.Socket, "/"):
-		return fmt.Errorf("the CRI socket %q is no absolute path", p.Pod.Socket)
 	}
 	return nil
 }
@@ -184,7 +198,6 @@ func (f *preflight) checkSpace(ctx context.Context, space string, n int) error {
 		right string
 		check func(context.Context, string, int) error
 	}{
-		{"get namespaces", f.checkSecurity},
 		{"list resourcequotas", f.checkQuota},
 		{"list limitranges", f.checkLimits},
 		{"create jobs", f.rehearse},
@@ -196,30 +209,6 @@ func (f *preflight) checkSpace(ctx context.Context, space string, n int) error {
 		if err := s.check(ctx, space, n); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// checkSecurity compares the level of pod security of a namespace with what is asked for.
-func (f *preflight) checkSecurity(ctx context.Context, space string, _ int) error {
-	n := &kube.Namespace{Meta: kube.Meta{Name: space}}
-	switch err := f.c.Get(ctx, n); {
-	case errors.Is(err, kube.ErrNotFound):
-		f.problem("there is no namespace %s: kubectl create namespace %s", space, space)
-		return nil
-	case err != nil:
-		return err
-	}
-	const enforce = "pod-security.kubernetes.io/enforce"
-	level := n.Labels[enforce]
-	switch {
-	case n.Status.Phase == "Terminating":
-		f.problem("namespace %s is being removed: use another", space)
-	case f.r.Fleet.Host && (level == "restricted" || level == "baseline"):
-		f.problem("namespace %s enforces pod security %q, and --host needs \"privileged\": "+
-			"kubectl label --overwrite namespace %s %s=privileged, or use another namespace", space, level, space, enforce)
-	case f.r.Fleet.Host && level != "privileged":
-		f.note("namespace %s has no label %s=privileged: the cluster's default may refuse --host", space, enforce)
 	}
 	return nil
 }
@@ -242,9 +231,9 @@ func (f *preflight) checkQuota(ctx context.Context, space string, n int) error {
 	}
 	few := map[string]float64{"configmaps": 4, "count/configmaps": 4, "secrets": 1, "count/secrets": 1}
 	for _, q := range quotas {
-		if len(q.Spec.Scopes) > 0 {
+		counts, known := countsPods(&q)
+		if !known {
 			f.note("quota %s/%s counts only some pods: it was not looked at", space, q.Name)
-			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(q.Status.Hard)) {
 			hard := q.Status.Hard[name]
@@ -255,17 +244,35 @@ func (f *preflight) checkQuota(ctx context.Context, space string, n int) error {
 			limit, ok := hard.Value()
 			used, _ := q.Status.Used[name].Value()
 			switch {
-			case !known || !ok:
+			case !counts || !known || !ok:
 			case name == "limits.cpu" && cpus == 0:
 				f.problem("quota %s/%s wants a limit of CPUs for each pod, and pods have none unless --cpus is given",
 					space, q.Name)
 			case used+total > limit:
-				f.problem("quota %s/%s allows %s %s, of which %s are used: the fleet needs %s. "+
-					"Raise it, or measure fewer nodes", space, q.Name, hard, name, amount(name, used), amount(name, total))
+				f.problem("quota %s/%s allows %s %s, of which %s are used and %s are left: the fleet needs %s. "+
+					"Raise it, or measure fewer nodes", space, q.Name, hard, name, amount(name, used),
+					amount(name, max(0, limit-used)), amount(name, total))
 			}
 		}
 	}
 	return nil
+}
+
+// countsPods reports whether a quota counts the pods of a fleet: they ask for something, and have no deadline of their
+// own. known is false if that cannot be said.
+func countsPods(q *kube.ResourceQuota) (counts, known bool) {
+	counts = true
+	for _, scope := range q.Spec.Scopes {
+		switch scope {
+		case "NotBestEffort", "NotTerminating":
+		case "BestEffort", "Terminating", "CrossNamespacePodAffinity":
+			counts = false
+		default:
+			return false, false
+		}
+	}
+	known = q.Spec.Selector == nil
+	return counts && known, known
 }
 
 // amount is how much of a resource that is.
@@ -276,12 +283,13 @@ func amount(resource string, v float64) string {
 	return fmt.Sprintf("%.6g", v)
 }
 
-// checkLimits looks for limits that the namespace would add, and for those that are too small.
+// checkLimits looks for limits that the namespace would add, and for those that pods are beyond.
 func (f *preflight) checkLimits(ctx context.Context, space string, _ int) error {
 	ranges, err := kube.List[kube.LimitRange](ctx, f.c, kube.Query{Namespace: space})
 	if err != nil {
 		return err
 	}
+	asked := f.Plan.pod("", 1).Containers[0].Resources
 	for _, r := range ranges {
 		for _, l := range r.Spec.Limits {
 			if l.Type != "Container" && l.Type != "Pod" {
@@ -290,13 +298,30 @@ func (f *preflight) checkLimits(ctx context.Context, space string, _ int) error 
 			if cpu, ok := l.Default["cpu"]; ok && f.r.Pod.CPUs == 0 {
 				f.admit(fmt.Sprintf("LimitRange %s/%s limits its CPUs to %s", space, r.Name, cpu))
 			}
-			if m, ok := l.Max["memory"].Value(); ok && m < float64(f.r.Pod.Memory) {
-				f.problem("LimitRange %s/%s allows at most %s of memory, and a pod asks for %d MiB",
-					space, r.Name, l.Max["memory"], f.r.Pod.Memory>>20)
+			for _, what := range []string{"cpu", "memory"} {
+				f.checkBounds(space+"/"+r.Name, what, l.Min[what], l.Max[what], asked)
 			}
 		}
 	}
 	return nil
+}
+
+// checkBounds compares what a pod asks for of a resource with what a LimitRange wants of each; "" = nothing.
+func (f *preflight) checkBounds(name, what string, least, most kube.Quantity, asked kube.Requirements) {
+	flag := map[string]string{"cpu": "--cpus", "memory": "--memory"}[what]
+	request, _ := asked.Requests[what].Value()
+	limit := request
+	if l, ok := asked.Limits[what].Value(); ok {
+		limit = l
+	}
+	if v, ok := most.Value(); ok && v < limit {
+		f.problem("LimitRange %s allows at most %s of %s, and a pod asks for %s: %s asks for less", name, most, what,
+			amount(what, limit), flag)
+	}
+	if v, ok := least.Value(); ok && v > request {
+		f.problem("LimitRange %s wants at least %s of %s, and a pod asks for %s: %s asks for more", name, least, what,
+			amount(what, request), flag)
+	}
 }
 
 func (f *preflight) admit(text string) {
@@ -365,11 +390,8 @@ func (f *Preflight) Estimate() {
 	f.LogBytes = int64(n) * int64(logBegin+rounds*logRound)
 	sweeps := math.Ceil(float64(p.Fleet.Rounds) * p.Fleet.Round.Seconds() / sweepTime(n).Seconds())
 	f.Calls = f.Objects + n + n*int(sweeps) + n/perPage + 10
-	switch {
-	case n > askAbove:
+	if n > askAbove {
 		f.Ask = fmt.Sprintf("%d nodes are measured", n)
-	case p.Fleet.Host:
-		f.Ask = "pods are privileged on the nodes"
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
@@ -57,12 +56,12 @@ func TestCheckFirst(t *testing.T) {
 	put("e", func(n *kube.Node) { n.Status.Info.Arch = "s390x" })
 	put("f", func(n *kube.Node) { n.Status.Allocatable = kube.Resources{"cpu": "4", "memory": "1Mi"} })
 	r := request()
-	r.Archs, r.Fleet.GroupBy = []string{"amd64", "arm64"}, []string{"arch", "disk"}
+	r.Fleet.GroupBy = []string{"arch", "disk"}
 	r.Nodes = []string{"a", "b", "c", "d", "e", "f", "g", "zz"}
 	f := first(t, s, r)
 	want := map[string]string{
 		"b": "cordoned", "c": "NotReady: Kubelet stopped", "d": "tainted gpu=yes:NoSchedule: --toleration gpu",
-		"e":  "architecture s390x: the image has amd64, arm64",
+		"e":  "architecture s390x: tare runs on amd64 and arm64",
 		"f":  "too little memory: 1 MiB for pods, and 64 MiB are asked for",
 		"zz": "the cluster has no such node, or the selector leaves it out",
 	}
@@ -107,6 +106,13 @@ func nodeWith(name, image string) *kube.Node {
 	return n
 }
 
+// nodeOn is a node of an architecture.
+func nodeOn(name, arch string) *kube.Node {
+	n := kubetest.NewNode(name)
+	n.Status.Info.Arch = arch
+	return n
+}
+
 // A node that lists the image, or as many as nodes list at most, is not said to lack it.
 func TestImageIsListed(t *testing.T) {
 	for _, images := range [][]string{{"reg/tare@sha256:1"}, slices.Repeat([]string{"another"}, listed)} {
@@ -126,6 +132,10 @@ func refusals(t *testing.T) []refusal {
 		q.Spec.Hard, q.Status.Hard, q.Status.Used = hard, hard, used
 		return q
 	}
+	scoped := func(q *kube.ResourceQuota, scopes ...string) kube.Object {
+		q.Spec.Scopes = scopes
+		return q
+	}
 	limits := func(text string) *kube.LimitRange {
 		l := &kube.LimitRange{Meta: kube.Meta{Name: "l", Namespace: "default"}}
 		if err := json.Unmarshal([]byte(text), &l.Spec); err != nil {
@@ -133,8 +143,6 @@ func refusals(t *testing.T) []refusal {
 		}
 		return l
 	}
-	secure := &kube.Namespace{Meta: kube.Meta{Name: "default"}}
-	secure.Labels = map[string]string{"pod-security.kubernetes.io/enforce": "baseline"}
 	return []refusal{
 		{name: "rights", options: kubetest.Options{Forbid: func(a kube.Access) string {
 			if a.Subresource == "log" {
@@ -150,7 +158,18 @@ func refusals(t *testing.T) []refusal {
 		}}, note: "you may not list resourcequotas"},
 		{
 			name: "quota of pods", put: quota(kube.Resources{"pods": "10"}, kube.Resources{"pods": "8"}),
-			problem: "quota default/q allows 10 pods, of which 8 are used: the fleet needs 3",
+			problem: "quota default/q allows 10 pods, of which 8 are used and 2 are left: the fleet needs 3",
+		},
+		{
+			name: "quota of other pods", put: scoped(quota(kube.Resources{"pods": "1"}, nil), "BestEffort"),
+		},
+		{
+			name: "quota of such pods", put: scoped(quota(kube.Resources{"pods": "1"}, nil), "NotTerminating", "NotBestEffort"),
+			problem: "quota default/q allows 1 pods, of which 0 are used and 1 are left: the fleet needs 3",
+		},
+		{
+			name: "quota of some pods", put: scoped(quota(kube.Resources{"pods": "1"}, nil), "PriorityClass"),
+			note: "quota default/q counts only some pods: it was not looked at",
 		},
 		{name: "quota of limits", put: quota(kube.Resources{"limits.cpu": "100"}, nil), problem: "unless --cpus is given"},
 		{
@@ -159,7 +178,16 @@ func refusals(t *testing.T) []refusal {
 		},
 		{
 			name: "small limit", put: limits(`{"limits":[{"type":"Container","max":{"memory":"1Mi"}}]}`),
-			problem: "LimitRange default/l allows at most 1Mi of memory",
+			problem: "LimitRange default/l allows at most 1Mi of memory, and a pod asks for 64 MiB: --memory asks for less",
+		},
+		{
+			name: "large limit", put: limits(`{"limits":[{"type":"Pod","min":{"memory":"2Gi","cpu":"500m"}}]}`),
+			problem: "LimitRange default/l wants at least 500m of cpu, and a pod asks for 0.1: --cpus asks for more",
+		},
+		{
+			name: "limit of CPUs", put: limits(`{"limits":[{"type":"Container","max":{"cpu":"1"}}]}`),
+			change:  func(r *Request) { r.Pod.CPUs = 2 },
+			problem: "LimitRange default/l allows at most 1 of cpu, and a pod asks for 2: --cpus asks for less",
 		},
 		{
 			name: "default limit", put: limits(`{"limits":[{"type":"Container","default":{"cpu":"500m"}}]}`),
@@ -172,11 +200,6 @@ func refusals(t *testing.T) []refusal {
 			}
 			return nil
 		}}, problem: "namespace default refuses a pod of the fleet"},
-		{
-			name: "host", put: secure, change: func(r *Request) { r.Fleet.Host, r.Pod.Socket = true, "/run/cri.sock" },
-			problem: "kubectl label --overwrite namespace default pod-security.kubernetes.io/enforce=privileged",
-		},
-		{name: "secure", put: secure},
 		{
 			name: "namespace", change: func(r *Request) { r.Fleet.Namespaces = []string{"none"} },
 			problem: "kubectl create namespace none",
@@ -192,6 +215,10 @@ func refusals(t *testing.T) []refusal {
 		{
 			name: "image to pull", put: nodeWith("b", "registry.example/pause:3"),
 			note: "1 of 3 nodes do not list the image reg/tare@sha256:1 yet (such as b), and will pull it",
+		},
+		{
+			name: "two architectures", put: nodeOn("b", "arm64"),
+			note: "the nodes are amd64 and arm64: the image must have a program for each",
 		},
 		{
 			name: "image of nobody", put: nodeWith("b", "registry.example/pause:3"),
@@ -302,23 +329,13 @@ func TestPod(t *testing.T) {
 	}
 	if *s.MountToken || !*s.Security.NonRoot || s.Security.Seccomp.Type != "RuntimeDefault" || *c.Security.Escalation ||
 		!*c.Security.ReadOnlyRoot || !slices.Equal(c.Security.Capabilities.Drop, []string{"ALL"}) ||
-		s.HostPID || s.HostNetwork || s.RestartPolicy != "Never" || *j.Spec.BackoffLimit != 0 || len(s.Tolerations) != 0 {
+		s.HostNetwork || s.RestartPolicy != "Never" || *j.Spec.BackoffLimit != 0 || len(s.Tolerations) != 0 {
 		t.Errorf("pod: %+v", s)
-	}
-	for _, v := range s.Volumes {
-		if v.Host != nil {
-			t.Errorf("a path of the host: %+v", v)
-		}
 	}
 	p.Pod.CPUs = 2
 	c = p.job(1, 0, 2, nil).Spec.Template.Spec.Containers[0]
 	if c.Resources.Limits["cpu"] != "2" || c.Resources.Requests["cpu"] != "2" {
 		t.Errorf("with CPUs: %+v", c.Resources)
-	}
-	p.Fleet.Host, p.Pod.Socket = true, "/run/containerd/containerd.sock"
-	s = p.job(1, 0, 2, nil).Spec.Template.Spec
-	if !*s.Containers[0].Security.Privileged || !s.HostPID || s.Volumes[4].Host.Path != "/run/containerd" {
-		t.Errorf("with --host: %+v", s)
 	}
 }
 
@@ -407,52 +424,6 @@ func TestHostilePlan(t *testing.T) {
 		change(&m)
 		if _, err := readPlan(&m); err == nil {
 			t.Errorf("%s: it is read", name)
-		}
-	}
-}
-
-func TestRights(t *testing.T) {
-	text, err := Rights([]string{"bench"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		"kind: ClusterRole\n", "kind: Role\n", "namespace: bench\n", "- nodes\n", "- pods/log\n", "- watch\n",
-	} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("no %q in:\n%s", want, text)
-		}
-	}
-	for _, never := range []string{"*", "patch", "update", "deletecollection", "exec"} {
-		if strings.Contains(string(text), never) {
-			t.Errorf("%q in:\n%s", never, text)
-		}
-	}
-}
-
-// TestClocks has one node whose clock is ten minutes ahead.
-func TestClocks(t *testing.T) {
-	p := plan("a", "b", "c", "d")
-	s, err := newSession(nil, p, 1, []int{0, 1, 2, 3}, Hooks{}, quick)
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now()
-	for i, ahead := range []time.Duration{0, time.Second, 10 * time.Minute, -time.Second} {
-		before, after := &kube.Pod{}, &kube.Pod{}
-		before.Status.Containers = []kube.ContainerStatus{{Name: container}}
-		after.Status.Containers = []kube.ContainerStatus{{
-			Name: container, State: kube.ContainerState{Running: &kube.Running{Started: now.Add(ahead)}},
-		}}
-		m := s.nodes[i]
-		m.measureLag(before, after)
-		m.measureLag(after, after) // it tells nothing more
-	}
-	s.setClocks()
-	for i, want := range []time.Duration{0, 0, 10 * time.Minute, 0} {
-		got := p.Fleet.Outcomes[i].Clock
-		if (got-want).Abs() > 2*time.Second || want == 0 && got != 0 {
-			t.Errorf("node %d: %v, want %v", i, got, want)
 		}
 	}
 }

@@ -40,6 +40,7 @@ type session struct {
 	owners map[string][]kube.Owner // the root of each namespace
 	done   map[Phase]int           // what was told last
 	asked  int                     // Jobs of which it was asked why they have no pod
+	server time.Duration           // how far the clock of the API server is ahead of this one, once it was asked
 }
 
 // A member is one node in a pass.
@@ -55,7 +56,7 @@ type member struct {
 	log     *reading
 	asked   bool           // why there is no pod
 	looked  bool           // for a pod, and there was none
-	lag     *time.Duration // how much later a change was seen than the node says it was
+	lag     *time.Duration // how much later something was heard than the node says it was, at least; nil = unknown
 }
 
 func newSession(c *kube.Client, p *Plan, pass int, nodes []int, h Hooks, at pace) (*session, error) {
@@ -165,7 +166,7 @@ func (s *session) see(m *member, change kube.Change) {
 	if before == nil || phase(before) != phase(pod) || change.Gone != m.gone {
 		m.since = time.Now()
 	}
-	m.measureLag(before, pod)
+	m.readClock(pod)
 	m.pod, m.gone = pod, change.Gone
 	o := m.outcome
 	o.Address = cmp.Or(pod.Status.IP, o.Address)

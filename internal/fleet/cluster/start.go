@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,11 +73,10 @@ func (e *NotStarted) Error() string { return e.Err.Error() }
 // Unwrap returns why.
 func (e *NotStarted) Unwrap() error { return e.Err }
 
-// makeRoots makes the ConfigMaps and the Secret that Jobs need, or finds those that are there.
+// makeRoots makes the ConfigMaps and the Secrets that Jobs need, or finds those that are there.
 func (s *session) makeRoots(ctx context.Context) error {
 	id := s.p.Fleet.ID
 	s.owners = map[string][]kube.Owner{}
-	token := newToken()
 	for _, space := range s.p.Fleet.Namespaces {
 		root, err := s.p.root(space)
 		if err != nil {
@@ -85,21 +85,61 @@ func (s *session) makeRoots(ctx context.Context) error {
 		if err := s.make(ctx, root, func() error { return belongs(&root.Meta, id, nil) }); err != nil {
 			return err
 		}
-		owners := []kube.Owner{kube.OwnerOf(root)}
-		s.owners[space] = owners
-		order, err := s.p.order(space, owners)
-		if err != nil {
-			return err
-		}
-		if err := s.make(ctx, order, func() error { return belongs(&order.Meta, id, owners) }); err != nil {
-			return err
-		}
-		// Secrets cannot be read with the rights of a fleet, so one that is there is taken to be ours.
-		if err := s.c.Create(ctx, s.p.token(space, token, owners)); err != nil && !errors.Is(err, kube.ErrExists) {
+		s.owners[space] = []kube.Owner{kube.OwnerOf(root)}
+	}
+	if err := s.agreeOnToken(ctx); err != nil {
+		return err
+	}
+	for _, space := range s.p.Fleet.Namespaces[1:] {
+		if err := s.makeOrder(ctx, space); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// agreeOnToken makes a Secret with the same token in each namespace, or finds that there is one. Secrets cannot be read
+// with the rights of a fleet: so each client makes its own in all of them, and those count that the order of the first
+// namespace names, which is made when they are all there.
+func (s *session) agreeOnToken(ctx context.Context) error {
+	first := s.p.Fleet.Namespaces[0]
+	draw, err := s.p.findDraw(ctx, s.c)
+	if err == nil {
+		s.p.draw = draw
+		return s.makeOrder(ctx, first)
+	}
+	if !errors.Is(err, kube.ErrNotFound) {
+		return err
+	}
+	token := randomText(32)
+	s.p.draw = randomText(8)
+	for _, space := range s.p.Fleet.Namespaces {
+		if err := s.c.Create(ctx, s.p.token(space, token, s.owners[space])); err != nil && !errors.Is(err, kube.ErrExists) {
+			return err
+		}
+	}
+	return s.makeOrder(ctx, first)
+}
+
+// makeOrder makes the order of a namespace, or takes that of another client.
+func (s *session) makeOrder(ctx context.Context, space string) error {
+	owners := s.owners[space]
+	order, err := s.p.order(space, owners)
+	if err != nil {
+		return err
+	}
+	if err := s.make(ctx, order, func() error { return belongs(&order.Meta, s.p.Fleet.ID, owners) }); err != nil {
+		return err
+	}
+	s.p.draw = order.Data[drawKey]
+	return nil
+}
+
+// findDraw reads which Secrets the pods of a fleet are given.
+func (p *Plan) findDraw(ctx context.Context, c *kube.Client) (string, error) {
+	order := &kube.ConfigMap{Meta: kube.Meta{Name: orderName(p.Fleet.ID), Namespace: p.Fleet.Namespaces[0]}}
+	err := c.Get(ctx, order)
+	return order.Data[drawKey], err
 }
 
 // make makes an object, or reads the one that is there and lets check say whether it is ours.
@@ -155,12 +195,21 @@ func parseStart(m *kube.ConfigMap) (*fleet.Start, error) {
 	return &start, nil
 }
 
-// setStart keeps when a pass begins.
+// setStart keeps when a pass begins, and what was allowed for.
 func (p *Plan) setStart(start *fleet.Start) {
 	for len(p.Fleet.Starts) < start.Pass {
 		p.Fleet.Starts = append(p.Fleet.Starts, time.Time{})
 	}
 	p.Fleet.Starts[start.Pass-1] = start.Began
+	for _, peer := range start.Peers {
+		if peer.Ahead == 0 {
+			continue
+		}
+		if p.Fleet.Ahead == nil {
+			p.Fleet.Ahead = map[string]time.Duration{}
+		}
+		p.Fleet.Ahead[peer.Node] = peer.Ahead
+	}
 }
 
 // makeJobs makes a Job for each node, in no order, at the client's pace. A Job that the cluster refuses is the outcome
@@ -338,26 +387,41 @@ func (s *session) someRun() error {
 // signal is the signal to the pods that run.
 func (s *session) signal(ctx context.Context) *fleet.Start {
 	f := &s.p.Fleet
+	s.server = s.serverAhead(ctx)
 	start := &fleet.Start{Pass: s.pass, Round: f.Round, Seed: f.Seed, Peers: []fleet.Peer{}}
+	var off []string
 	for _, m := range s.nodes {
 		if !m.running() {
 			continue
 		}
-		peer := fleet.Peer{Index: m.index, Node: m.name, Address: m.pod.Status.IP}
+		peer := fleet.Peer{Index: m.index, Node: m.name, Address: m.pod.Status.IP, Ahead: m.clock(s.server)}
+		if peer.Ahead != 0 {
+			off = append(off, fmt.Sprintf("%s by %v", m.name, peer.Ahead))
+		}
 		if len(f.Networks) > 0 {
 			peer.Zone = f.Nodes[m.index].Zone
 		}
-		if slices.Contains(f.Networks, "host") {
-			peer.Host = m.pod.Status.HostIP
-		}
 		start.Peers = append(start.Peers, peer)
 	}
-	now := s.serverTime(ctx)
-	if ahead := time.Until(now).Round(time.Second); ahead.Abs() > clockTrust {
-		s.trouble(fmt.Errorf("the clock of the API server is %v ahead of this one: rounds go by the cluster's clocks", ahead))
+	if len(off) > 0 {
+		s.trouble(fmt.Errorf("%d clocks are off (%s): the rounds of these nodes begin with those of the others all the same",
+			len(off), few(off)))
 	}
-	start.Began = now.Add(cmp.Or(s.p.Lead, s.pace.signal)).Truncate(time.Second)
+	if s.server.Abs() > clockTrust {
+		s.trouble(fmt.Errorf("the clock of the API server is %v ahead of this one: rounds go by the cluster's clocks",
+			s.server.Round(time.Second)))
+	}
+	start.Began = time.Now().UTC().Add(s.server + cmp.Or(s.p.Lead, s.pace.signal)).Truncate(time.Second)
 	return start
+}
+
+// few names some of many.
+func few(all []string) string {
+	const most = 5
+	if len(all) <= most {
+		return strings.Join(all, ", ")
+	}
+	return strings.Join(all[:most], ", ") + ", …"
 }
 
 // writeStart gives the signal in all namespaces. If another client was faster, its signal is the one that counts.
@@ -377,13 +441,4 @@ func (s *session) writeStart(ctx context.Context, signal *fleet.Start) error {
 	}
 	s.p.setStart(signal)
 	return nil
-}
-
-// serverTime is the time by the clock of the API server, which is nearer to those of the nodes than this one may be.
-func (s *session) serverTime(ctx context.Context) time.Time {
-	m := &kube.ConfigMap{Meta: s.p.meta(rootName(s.p.Fleet.ID)+"-clock", s.p.Fleet.Namespaces[0])}
-	if err := s.c.DryRun(ctx, m); err == nil && time.Until(m.Created).Abs() > 5*time.Second && !m.Created.IsZero() {
-		return m.Created.UTC()
-	}
-	return time.Now().UTC()
 }

@@ -145,6 +145,8 @@ type ResourceQuota struct {
 	Spec struct {
 		Hard   Resources `json:"hard,omitempty"`
 		Scopes []string  `json:"scopes,omitempty"` // it counts only some pods
+		// Selector is set if it counts only some pods by something else, such as their priority.
+		Selector *struct{} `json:"scopeSelector,omitempty"`
 	} `json:"spec"`
 	Status struct {
 		Hard Resources `json:"hard,omitempty"`

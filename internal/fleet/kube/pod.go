@@ -73,7 +73,6 @@ type PodSpec struct {
 	Grace          *int64            `json:"terminationGracePeriodSeconds,omitempty"`
 	Deadline       *int64            `json:"activeDeadlineSeconds,omitempty"`
 	HostNetwork    bool              `json:"hostNetwork,omitempty"`
-	HostPID        bool              `json:"hostPID,omitempty"`
 	DNSPolicy      string            `json:"dnsPolicy,omitempty"`
 	Security       *PodSecurity      `json:"securityContext,omitempty"`
 	PullSecrets    []LocalReference  `json:"imagePullSecrets,omitempty"`
@@ -197,7 +196,6 @@ type Mount struct {
 
 // Security is what one container may do.
 type Security struct {
-	Privileged   *bool         `json:"privileged,omitempty"`
 	Escalation   *bool         `json:"allowPrivilegeEscalation,omitempty"`
 	ReadOnlyRoot *bool         `json:"readOnlyRootFilesystem,omitempty"`
 	NonRoot      *bool         `json:"runAsNonRoot,omitempty"`
@@ -219,7 +217,6 @@ type Volume struct {
 	Empty     *EmptyDir        `json:"emptyDir,omitempty"`
 	ConfigMap *ConfigMapVolume `json:"configMap,omitempty"`
 	Secret    *SecretVolume    `json:"secret,omitempty"`
-	Host      *HostPath        `json:"hostPath,omitempty"`
 }
 
 // An EmptyDir is a directory that goes with its pod.
@@ -239,12 +236,6 @@ type SecretVolume struct {
 	Name     string `json:"secretName"`
 	Optional *bool  `json:"optional,omitempty"`
 	Mode     *int32 `json:"defaultMode,omitempty"`
-}
-
-// A HostPath is a path of the node.
-type HostPath struct {
-	Path string `json:"path"`
-	Type string `json:"type,omitempty"` // such as Socket
 }
 
 // A PodStatus is how far a pod has come.

@@ -27,7 +27,6 @@ type Site struct {
 	Node    string // the node's name
 	Pass    int    // 1 or 2
 	Address string // of the pod
-	Host    string // of the node
 	Order   fleet.Order
 	Source  []byte // what fleet.Fleet.Source has
 }
@@ -38,7 +37,7 @@ var ErrNoPod = errors.New("this is no pod of a fleet")
 // Open reads what the pod is told. env returns variables of the environment.
 func Open(root string, env func(string) string) (*Site, error) {
 	s := &Site{
-		Root: root, Node: env(fleet.EnvNode), Address: env(fleet.EnvAddress), Host: env(fleet.EnvHost),
+		Root: root, Node: env(fleet.EnvNode), Address: env(fleet.EnvAddress),
 	}
 	pass, err := strconv.Atoi(env(fleet.EnvPass))
 	if s.Node == "" || err != nil || pass < 1 || pass > 2 {
@@ -147,15 +146,14 @@ func (s *Site) start() (*fleet.Start, error) {
 	return &out, nil
 }
 
-// Index is which node of the fleet the pod's is, by the peers of the signal; -1 if it is not among them, because it
-// ran too late.
-func (s *Site) Index(start *fleet.Start) int {
+// Ahead is how far the clock of the pod's node is ahead of the cluster's, as the signal says.
+func (s *Site) Ahead(start *fleet.Start) time.Duration {
 	for _, p := range start.Peers {
 		if p.Node == s.Node {
-			return p.Index
+			return p.Ahead
 		}
 	}
-	return -1
+	return 0
 }
 
 // NextRound is the first round that begins after now, or at it, and that was not begun yet; done is the number of the

@@ -79,11 +79,11 @@ func TestSite(t *testing.T) {
 		t.Errorf("ended while it waits: error %v", err)
 	}
 	write(t, root, fleet.StartDir, fleet.StartFile, fleet.Start{
-		Pass: 2, Round: time.Second, Peers: []fleet.Peer{{Index: 3, Node: "n1"}},
+		Pass: 2, Round: time.Second, Peers: []fleet.Peer{{Node: "n0", Ahead: 1}, {Index: 3, Node: "n1", Ahead: time.Hour}},
 	})
 	start, err := s.AwaitStart(t.Context(), time.Hour)
-	if err != nil || s.Index(start) != 3 {
-		t.Errorf("start %+v, %v; want that of node 3", start, err)
+	if err != nil || s.Ahead(start) != time.Hour {
+		t.Errorf("start %+v, %v; want one for a clock that is an hour ahead", start, err)
 	}
 	vars[fleet.EnvPass] = "3"
 	if _, err := pod.Open(root, env); !errors.Is(err, pod.ErrNoPod) {

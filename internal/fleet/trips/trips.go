@@ -33,8 +33,9 @@ type Session struct {
 	HostPID int                 // see Listen: whose network is that of the host; 0 = only the pod's is measured
 }
 
-// MinSlot is the shortest slot: two networks, each with its warm-up, and clocks that are not quite the same. Where
-// clocks differ by more than a few hundred milliseconds, three times as much is to be added.
+// MinSlot is the length of a slot: two networks, each with its warm-up, and clocks that are not quite the same. The
+// meetings of a node whose clock is off by a second are between those of the others; what is more than two seconds, the
+// start signal allows for.
 const MinSlot = 2 * time.Second
 
 // Measure goes through the slots of a round (from 0) that begins at begin by the wall clock, and measures in those in

@@ -84,7 +84,7 @@ type Node struct {
 	Reason       string      `json:"reason,omitempty"` // why it is not done
 	Run          string      `json:"run,omitempty"`    // the ID of its run
 	Rounds       int         `json:"rounds"`
-	Clock        float64     `json:"clock_ahead_seconds"` // of the nodes that it met, or of the median of all
+	Clock        float64     `json:"clock_ahead_seconds"` // of the nodes that it met, or of the API server
 	Verdict      odd.Verdict `json:"verdict"`             // the one that stands out most
 	Findings     []Finding   `json:"findings,omitempty"`  // as Document.Metrics
 }
@@ -240,7 +240,7 @@ func (d *Document) newNode(in *Input, n int) Node {
 	}
 	if o := in.Fleet.OutcomeOf(x.Name, 1); o != nil {
 		node.State, node.Reason, node.Run, node.Rounds = o.State, o.Reason, o.Run, o.Rounds
-		node.Clock = o.Clock.Seconds()
+		node.Clock = cmp.Or(o.Clock, in.Fleet.Ahead[x.Name]).Seconds()
 	}
 	if ahead, known := in.Clocks[n]; known {
 		node.Clock = ahead
@@ -372,8 +372,11 @@ func (d *Document) warn(f *fleet.Fleet) {
 	}
 	for _, n := range d.Nodes {
 		if math.Abs(n.Clock) > 2 {
-			d.Warnings = append(d.Warnings, "the clock of "+n.Name+" is "+aheadOrBehind(n.Clock)+
-				" the others: its rounds did not begin with theirs")
+			what := "its rounds did not begin with theirs"
+			if math.Abs(n.Clock-f.Ahead[n.Name].Seconds()) <= 2 {
+				what = "its rounds began with theirs all the same"
+			}
+			d.Warnings = append(d.Warnings, "the clock of "+n.Name+" is "+aheadOrBehind(n.Clock)+" the others: "+what)
 		}
 	}
 }

@@ -85,7 +85,8 @@ type change struct {
 	version  int
 	kind     string // ADDED, MODIFIED or DELETED
 	resource string
-	object   object // not to be changed any more
+	object   json.RawMessage // all of it: thousands of them take less memory than as maps
+	head     object          // its metadata alone
 }
 
 // Put makes an object, or replaces it, whatever clients may do. Without a namespace it is in "default".
@@ -122,6 +123,11 @@ func (s *Server) store(o object) {
 		what = "ADDED"
 	}
 	s.version++
+	if what == "ADDED" {
+		for _, owner := range ownersOf(o) {
+			s.owned[owner] = append(s.owned[owner], place{resource, o.key()})
+		}
+	}
 	if o.text("metadata", "uid") == "" {
 		m["uid"] = fmt.Sprintf("00000000-0000-4000-8000-%012d", s.version)
 	}
@@ -140,14 +146,16 @@ func (s *Server) remove(resource string, o object) {
 	o.child("metadata")["resourceVersion"] = strconv.Itoa(s.version)
 	s.tell("DELETED", resource, o)
 	uid := o.text("metadata", "uid")
-	for r, all := range s.objects {
-		for _, key := range slices.Sorted(maps.Keys(all)) {
-			if other := all[key]; other != nil && owns(uid, other) {
-				s.end(r, other)
-			}
+	for _, at := range s.owned[uid] {
+		if other := s.objects[at.resource][at.key]; other != nil && slices.Contains(ownersOf(other), uid) {
+			s.end(at.resource, other)
 		}
 	}
+	delete(s.owned, uid)
 }
+
+// A place is where an object is.
+type place struct{ resource, key string }
 
 // end removes an object, a pod only once its process has ended. The lock is held.
 func (s *Server) end(resource string, o object) {
@@ -161,16 +169,25 @@ func (s *Server) end(resource string, o object) {
 	}
 }
 
-func owns(uid string, o object) bool {
-	var m struct {
-		Metadata kube.Meta `json:"metadata"`
+// ownersOf are the UIDs of the owners of an object.
+func ownersOf(o object) (uids []string) {
+	m, _ := o["metadata"].(map[string]any)
+	all, _ := m["ownerReferences"].([]any)
+	for _, owner := range all {
+		if owner, ok := owner.(map[string]any); ok {
+			uids = append(uids, object(owner).text("uid"))
+		}
 	}
-	o.decode(&m)
-	return slices.ContainsFunc(m.Metadata.Owners, func(w kube.Owner) bool { return w.UID == uid })
+	return uids
 }
 
 func (s *Server) tell(kind, resource string, o object) {
-	s.history = append(s.history, change{s.version, kind, resource, o.copy()})
+	text, err := json.Marshal(o)
+	if err != nil {
+		panic(fmt.Sprintf("kubetest: %v", err))
+	}
+	head := object{"metadata": map[string]any(o.child("metadata"))}.copy()
+	s.history = append(s.history, change{s.version, kind, resource, text, head})
 	s.wake()
 }
 
@@ -284,7 +301,7 @@ func (s *Server) create(o object, t target, dry bool) any {
 		}
 	}
 	if dry {
-		m["uid"] = "00000000-0000-4000-8000-dddddddddddd"
+		m["uid"], m["creationTimestamp"] = "00000000-0000-4000-8000-dddddddddddd", now().Format(time.RFC3339)
 		return o
 	}
 	s.store(o)
@@ -387,6 +404,12 @@ func fits(selector string, value func(key string) (string, bool)) bool {
 	return true
 }
 
+// after are the changes after a version. The lock is held; what is in the history does not change.
+func (s *Server) after(version int) []change {
+	i, _ := slices.BinarySearchFunc(s.history, version+1, func(c change, v int) int { return c.version - v })
+	return s.history[i:len(s.history):len(s.history)]
+}
+
 // watch tells of changes until the client goes, or the time is up.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, t target) {
 	q := r.URL.Query()
@@ -398,17 +421,17 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, t target) {
 	}
 	until := time.After(time.Duration(seconds) * time.Second)
 	flush := http.NewResponseController(w).Flush
-	line := func(kind string, o object) { _ = json.NewEncoder(w).Encode(object{"type": kind, "object": o}) }
+	line := func(kind string, o any) { _ = json.NewEncoder(w).Encode(object{"type": kind, "object": o}) }
 	for {
 		s.mu.Lock()
-		changed, down, events, old := s.changed, s.down, slices.Clone(s.history), since < s.forgotten
+		changed, down, events, old := s.changed, s.down, s.after(since), since < s.forgotten
 		s.mu.Unlock()
 		if old {
 			line("ERROR", (&refusal{http.StatusGone, "Expired", "too old resource version"}).status())
 			return
 		}
 		for _, e := range events {
-			if e.version > since && e.resource == t.resource && t.has(e.object, q.Get("labelSelector"), q.Get("fieldSelector")) {
+			if e.resource == t.resource && t.has(e.head, q.Get("labelSelector"), q.Get("fieldSelector")) {
 				line(e.kind, e.object)
 			}
 			since = max(since, e.version)

@@ -37,6 +37,9 @@ type Process struct {
 // Context ends when the pod is told to end.
 func (p *Process) Context() context.Context { return p.ctx }
 
+// Now is the time by the node's clock: see Options.Ahead.
+func (p *Process) Now() time.Time { return time.Now().UTC().Add(p.s.ahead(p.Node)) }
+
 // Env is a variable of the container's environment, fields of the pod included.
 func (p *Process) Env(name string) string {
 	for _, e := range p.Pod.Spec.Containers[0].Env {
@@ -111,7 +114,7 @@ func (p *Process) Write(text []byte) (int, error) {
 func (p *Process) Running() {
 	p.status(func(status *kube.PodStatus) {
 		status.Phase, status.IP = "Running", p.IP()
-		status.Containers[0].State = kube.ContainerState{Running: &kube.Running{Started: now()}}
+		status.Containers[0].State = kube.ContainerState{Running: &kube.Running{Started: p.Now().Truncate(time.Second)}}
 	})
 }
 
@@ -120,6 +123,14 @@ func (p *Process) Waiting(reason, message string) {
 	p.status(func(status *kube.PodStatus) {
 		status.Containers[0].State = kube.ContainerState{Waiting: &kube.Waiting{Reason: reason, Message: message}}
 	})
+}
+
+// ahead is how far the clock of a node is ahead.
+func (s *Server) ahead(node string) time.Duration {
+	if s.options.Ahead == nil {
+		return 0
+	}
+	return s.options.Ahead(node)
 }
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
@@ -169,7 +180,8 @@ func (s *Server) begin(o object) {
 		return
 	}
 	pod.Spec.Node = node
-	pod.Status.Conditions = []kube.Condition{{Type: "PodScheduled", Status: "True"}}
+	pod.Status.Conditions = []kube.Condition{{Type: "PodScheduled", Status: "True", Since: now()}}
+	pod.Status.Started = now().Add(s.ahead(node)).Truncate(time.Second)
 	c := pod.Spec.Containers[0]
 	pod.Status.Containers = []kube.ContainerStatus{{
 		Name: c.Name, Image: c.Image, ImageID: "sha256:" + strings.Repeat("a", 64),
@@ -187,6 +199,9 @@ func (s *Server) begin(o object) {
 
 // overQuota says why there can be no more pods.
 func (s *Server) overQuota(namespace string) string {
+	if len(s.objects["resourcequotas"]) == 0 {
+		return ""
+	}
 	pods := 0
 	for _, p := range s.objects["pods"] {
 		if p.text("metadata", "namespace") == namespace {
@@ -275,7 +290,7 @@ func (p *Process) finish(end Ending) {
 	p.changeStatus(func(status *kube.PodStatus) {
 		status.Phase = phase
 		status.Containers[0].State = kube.ContainerState{Terminated: &kube.Terminated{
-			ExitCode: end.Code, Reason: reason, Message: end.Message, Finished: now(),
+			ExitCode: end.Code, Reason: reason, Message: end.Message, Finished: p.Now().Truncate(time.Second),
 		}}
 	})
 	p.s.count(p, func(status *kube.JobStatus) {

@@ -32,6 +32,8 @@ type Options struct {
 	Admit func(kind string, o map[string]any) error
 	// Fault may spoil a request; nil, also as its result = all is well.
 	Fault func(r *http.Request) *Fault
+	// Ahead is how far the clock of a node is ahead of that of the cluster; nil = it is right.
+	Ahead func(node string) time.Duration
 	// Grace is how long a pod that is deleted stays if its function does not return; 0 = 1 s.
 	Grace time.Duration
 	Minor int // version of Kubernetes 1; 0 = 34
@@ -51,6 +53,8 @@ type Request struct {
 	Time   time.Time
 	Method string
 	Path   string // with the query
+	// Access is what it takes; the zero value where everybody may do it, as to ask for the version.
+	Access kube.Access
 }
 
 // A Server is a cluster.
@@ -63,6 +67,7 @@ type Server struct {
 
 	mu        sync.Mutex
 	objects   map[string]map[string]object // by resource, and then namespace/name
+	owned     map[string][]place           // by the UID of the owner, in the order in which they were made
 	history   []change
 	version   int // of the cluster, and its last change's
 	forgotten int // changes up to this version are
@@ -80,7 +85,7 @@ func Start(t testing.TB, o Options, nodes ...string) *Server {
 		o.Grace = time.Second
 	}
 	s := &Server{
-		t: t, options: o, stopped: make(chan struct{}), objects: map[string]map[string]object{},
+		t: t, options: o, stopped: make(chan struct{}), objects: map[string]map[string]object{}, owned: map[string][]place{},
 		changed: make(chan struct{}), processes: map[string]*Process{}, down: make(chan struct{}),
 	}
 	s.http = httptest.NewUnstartedServer(s)
@@ -199,9 +204,13 @@ func (s *Server) Forget() {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	got := Request{Time: time.Now(), Method: r.Method, Path: r.URL.String()}
+	if t, err := parseTarget(r); err == nil {
+		got.Access = t.access(r)
+	}
 	s.mu.Lock()
 	down := s.down
-	s.requests = append(s.requests, Request{time.Now(), r.Method, r.URL.String()})
+	s.requests = append(s.requests, got)
 	s.mu.Unlock()
 	select {
 	case <-down:

@@ -1,0 +1,296 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/fleet"
+	"github.com/tare-bench/tare/internal/fleet/kube"
+	"github.com/tare-bench/tare/internal/fleet/kube/kubetest"
+	"github.com/tare-bench/tare/internal/fleet/podlog"
+	"github.com/tare-bench/tare/internal/schedule"
+	"github.com/tare-bench/tare/internal/store/record"
+)
+
+// A rate is what a node of a played fleet computes in a round of a pass.
+type rate func(node string, pass, round int) float64
+
+// steady is the rate of nodes that are alike.
+func steady(node string, pass, round int) float64 { return 1000 * (1 + 0.03*noise(node, pass, round)) }
+
+// noise is normal, and the same for the same arguments.
+func noise(of ...any) float64 {
+	h := fnv.New64a()
+	_, _ = fmt.Fprint(h, of...) // it takes everything
+	return rand.New(rand.NewPCG(h.Sum64(), 1)).NormFloat64()
+}
+
+// writers are the logs that are written at once: thousands would keep everything else in this process waiting.
+var writers = make(chan struct{}, 2)
+
+// playRounds plays a pod that measures nothing: when it knows when the rounds begin, all of them are in its log.
+func playRounds(p *kubetest.Process, of rate) kubetest.Ending {
+	p.Running()
+	var start fleet.Start
+	for {
+		text, given := p.File(fleet.StartDir + "/" + fleet.StartFile)
+		if given && json.Unmarshal(text, &start) == nil {
+			break
+		}
+		select {
+		case <-p.Context().Done():
+			return kubetest.Ending{Code: 143}
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	writers <- struct{}{}
+	digest, err := writeRounds(p, start, of)
+	<-writers
+	if err != nil {
+		return kubetest.Ending{Code: 1, Reason: err.Error()}
+	}
+	return kubetest.Ending{Message: string(digest.Message())}
+}
+
+// writeRounds writes the log of a pod.
+func writeRounds(p *kubetest.Process, start fleet.Start, of rate) (podlog.Digest, error) {
+	var order fleet.Order
+	var plan bench.Plan
+	text, _ := p.File(fleet.OrderDir + "/" + fleet.OrderFile)
+	source, _ := p.File(fleet.OrderDir + "/" + fleet.SourceFile)
+	if err := errors.Join(json.Unmarshal(text, &order), json.Unmarshal(source, &plan)); err != nil {
+		return podlog.Digest{}, err
+	}
+	rounds := order.Rounds
+	if start.Pass == 2 {
+		rounds = order.Confirm
+	}
+	plan.MinBlocks, plan.MaxBlocks = rounds, rounds
+	plan.Labels = append(plan.Labels, bench.Label{Key: fleet.LabelFleet, Value: order.Fleet},
+		bench.Label{Key: fleet.LabelNode, Value: p.Node}, bench.Label{Key: fleet.LabelPass, Value: strconv.Itoa(start.Pass)})
+	header := bench.Header{
+		ID: fleet.RunID(order.Fleet, start.Pass, p.Node), Tool: order.Tool, Began: start.Began, Plan: plan,
+		Schedule: schedule.Blocks(plan), Metrics: playedMetrics(), Engines: []bench.EngineInfo{{Name: "native"}},
+		Host: bench.HostFacts{Hostname: p.Node, CPUs: 4},
+	}
+	w := podlog.NewWriter(p)
+	err := w.Hello(podlog.Hello{Wall: p.Now(), Node: p.Node, Pass: start.Pass, Arch: "amd64", Tool: order.Tool})
+	records, createErr := record.NewWriter(w, header)
+	if err = errors.Join(err, createErr); err != nil {
+		return podlog.Digest{}, err
+	}
+	ctx, seq := p.Context(), 0
+	for i, block := range header.Schedule {
+		round := i - plan.Warmup
+		for _, cell := range block {
+			values := make([]float64, len(header.Metrics))
+			for m := range values {
+				values[m] = 0.01 * float64(m)
+			}
+			values[0] = of(p.Node, start.Pass, round)
+			err = errors.Join(err, records.Append(ctx, bench.Sample{
+				Trial: bench.Trial{Seq: seq, Block: round, Cell: cell}, Outcome: bench.OK, Values: values,
+				Began: start.Began.Add(time.Duration(round)*start.Round + time.Millisecond), Elapsed: time.Second,
+				Counted: time.Second,
+			}))
+			seq++
+		}
+		err = errors.Join(err, w.Flush())
+	}
+	err = errors.Join(err, records.Finish(ctx, bench.End{Time: start.Began, Reason: bench.StopBlocks}))
+	digest, endErr := w.End(podlog.Done, "")
+	return digest, errors.Join(err, endErr)
+}
+
+// playedMetrics are as many as a real run has, so that logs have its size.
+func playedMetrics() []bench.Metric {
+	all := []bench.Metric{{
+		Name: "computed", Title: "computed", Unit: "1/s", Better: bench.Higher, Role: bench.Primary, Scale: bench.Ratio,
+		Doc: "What the test says.",
+	}}
+	for i := range 80 {
+		name := fmt.Sprint("counter", i)
+		all = append(all, bench.Metric{
+			Name: name, Title: name, Unit: "s", Better: bench.Lower, Role: bench.Counter, Scale: bench.Difference,
+			Doc: "What the kernel counts from the beginning of the trial to its end.",
+		})
+	}
+	return all
+}
+
+// startPlayed is a cluster whose pods measure nothing.
+func startPlayed(t *testing.T, of rate, fault func(*http.Request) *kubetest.Fault, nodes ...string) (
+	*kubetest.Server, *testEnv,
+) {
+	t.Helper()
+	s := kubetest.Start(t, kubetest.Options{
+		Run: func(p *kubetest.Process) kubetest.Ending { return playRounds(p, of) }, Fault: fault, Grace: testTimeout,
+	}, nodes...)
+	p := newTestEnv(t)
+	p.env = append(p.env, "KUBECONFIG="+s.Kubeconfig())
+	return s, p
+}
+
+// makes reports whether a request makes an object.
+func makes(r *http.Request) bool {
+	return r.Method == http.MethodPost && !r.URL.Query().Has("dryRun") &&
+		!strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews")
+}
+
+// A client that is killed while it makes, starts, reads or removes a fleet has lost nothing: the next one goes on, and
+// nothing is left in the cluster.
+func TestFleetKilled(t *testing.T) {
+	t.Parallel() // it waits more than it measures
+	const instants = 20
+	for n := range instants {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			t.Parallel()
+			killClient(t, 1+n*27/instants, n%2 == 0)
+		})
+	}
+}
+
+// killClient kills a client at one of the requests from the first object on, before the server does what is asked or
+// after that.
+func killClient(t *testing.T, at int, after bool) {
+	reached, dead := make(chan struct{}), make(chan struct{})
+	buried := sync.OnceFunc(func() { close(dead) })
+	var began atomic.Bool
+	var requests atomic.Int64
+	s, p := startPlayed(t, steady, func(r *http.Request) *kubetest.Fault {
+		if makes(r) {
+			began.Store(true)
+		}
+		if !began.Load() || requests.Add(1) != int64(at) {
+			return nil
+		}
+		close(reached)
+		<-dead
+		return &kubetest.Fault{Late: after}
+	}, "web-1", "web-2", "web-3")
+	t.Cleanup(buried)
+	client := p.begin(t, fleetArgs("run", "--round", "1s", "--lead", "1s", "--confirm", "0")...)
+	select {
+	case <-reached:
+		client.signal(t, syscall.SIGKILL)
+	case <-time.After(testTimeout):
+		t.Errorf("there was no request number %d", at)
+	}
+	buried()
+	if got := client.end(t); got.code >= 0 {
+		t.Fatalf("exit code %d\n%s", got.code, got.stderr)
+	}
+	result := p.must(t, "fleet", "gather", "--qps", "1000")
+	wantNoObjects(t, s)
+	shown := p.shownFleet(t)
+	if len(shown.Nodes) != 3 || len(p.runs(t)) != 3 {
+		t.Errorf("%d nodes and %d runs are there", len(shown.Nodes), len(p.runs(t)))
+	}
+	for _, n := range shown.Nodes {
+		if n.State != string(fleet.Done) || n.Rounds != 3 {
+			t.Errorf("node %s: %+v\n%s", n.Name, n, result.stderr)
+		}
+	}
+}
+
+// A fleet of a thousand nodes, of five thousand in the long form: the slow ones are found, the client needs little
+// memory, and no more requests than it has said and may make.
+func TestFleetOfThousand(t *testing.T) {
+	t.Parallel() // no time is measured
+	const qps, slow = 200, 10
+	count := 1000
+	if !testing.Short() {
+		count = 5000
+	}
+	var names []string
+	for i := range count {
+		names = append(names, fmt.Sprintf("node-%04d", i))
+	}
+	planted := map[string]bool{}
+	for i := range slow {
+		planted[names[7+i*count/slow]] = true
+	}
+	s, p := startPlayed(t, func(node string, pass, round int) float64 {
+		v := steady(node, pass, round) * (1 + 0.01*noise(node)) * (1 + 0.1*noise(pass, round))
+		if planted[node] {
+			v *= 0.8
+		}
+		return v
+	}, nil, names...)
+	for _, space := range []string{"default-0", "default-1"} {
+		s.Put(&kube.Namespace{Meta: kube.Meta{Name: space}})
+	}
+	p.program = releaseBinary(t)
+	args := func(command string, more ...string) []string {
+		return append([]string{
+			"fleet", command, "cpu", "--rounds", "10", "--round", "1s", "--confirm", "5", "--lead", "1s", "--qps",
+			strconv.Itoa(qps),
+		}, more...)
+	}
+	var plan struct{ Requests int }
+	if err := json.Unmarshal([]byte(p.must(t, args("plan", "--json")...).stdout), &plan); err != nil {
+		t.Fatal(err)
+	}
+	before := len(s.Requests())
+	run := p.begin(t, args("run", "--yes", "--quiet")...)
+	ran := peakMemory(run)
+	if got := run.endWithin(t, 20*testTimeout); got.code != 0 {
+		t.Fatalf("exit code %d\n%s", got.code, got.stderr)
+	}
+	wantRequests(t, s.Requests()[before:], plan.Requests, qps)
+	wantNoObjects(t, s)
+	show := p.begin(t, "fleet", "show", "--json")
+	began, showed := time.Now(), peakMemory(show)
+	out := show.endWithin(t, 10*testTimeout)
+	took, runMiB, showMiB := time.Since(began), <-ran>>20, <-showed>>20
+	t.Logf("%d nodes: run needs %d MiB, show %d MiB and %v", count, runMiB, showMiB, took)
+	if most := max(runMiB, showMiB); most == 0 || most > 500 {
+		t.Errorf("%d MiB are needed, want 500 at most", most)
+	}
+	var shown shownFleet
+	if err := json.Unmarshal([]byte(out.stdout), &shown); err != nil {
+		t.Fatal(err)
+	}
+	var wrong []string
+	for _, n := range shown.Nodes {
+		if n.State != string(fleet.Done) || n.Rounds != 10 {
+			t.Errorf("node %s is %s after %d rounds: %s", n.Name, n.State, n.Rounds, n.Reason)
+		}
+		named := slices.Contains([]string{"slow", "fast", "unsteady"}, n.Verdict)
+		switch {
+		case planted[n.Name] && n.Verdict != "slow":
+			t.Errorf("node %s is %s: it is slower by 20 %%", n.Name, n.Verdict)
+		case named && !planted[n.Name]:
+			wrong = append(wrong, n.Name)
+		}
+	}
+	if len(shown.Nodes) != count || len(wrong) > 1 {
+		t.Errorf("%d nodes; wrongly named: %q", len(shown.Nodes), wrong)
+	}
+}
+
+// wantRequests wants that there were no more requests than were planned, and at no time more than the rate allows.
+func wantRequests(t *testing.T, all []kubetest.Request, planned int, qps float64) {
+	t.Helper()
+	took := all[len(all)-1].Time.Sub(all[0].Time)
+	t.Logf("%d requests in %v, and %d were planned", len(all), took, planned)
+	if len(all) > planned {
+		t.Errorf("%d requests, and %d were planned", len(all), planned)
+	}
+	if most := 2.5*qps + qps*took.Seconds() + 1; float64(len(all)) > most {
+		t.Errorf("%d requests in %v, and %.0f are allowed", len(all), took, most)
+	}
+}

@@ -143,6 +143,7 @@ func (h *jointHost) attend(ctx context.Context, s bench.Store, plan *bench.Plan,
 func (c *conductor) take(e hostEvent) {
 	switch {
 	case e.piece != nil:
+		e.host.measured = e.host.measured || e.piece.Sample != nil
 		c.show(e.host, e.piece)
 	case e.at != nil && e.at.Doing != nil:
 		c.showPart(e.host, *e.at.Doing)
@@ -178,9 +179,16 @@ func (c *conductor) noteEnd(h *jointHost, at arrival) {
 	if at.Error == "" || at.Interrupted {
 		return
 	}
-	err := refusedThere(fmt.Sprintf("host %s: %s", h.name, at.Error), at.Unsupported)
-	if at.LeftBehind {
+	text := fmt.Sprintf("host %s: %s", h.name, at.Error)
+	err := refusedThere(text, at.Unsupported)
+	if at.Full {
+		err = &full{text}
+	}
+	switch {
+	case at.LeftBehind:
 		err = &Problem{Kind: LeftBehindThere, Err: err, Run: h.run, Names: []string{h.name}}
+	case h.measured:
+		err = &Problem{Kind: HostStopped, Err: err, Run: h.run, Names: []string{h.name}}
 	}
 	c.gone = append(c.gone, err)
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -75,6 +76,7 @@ type (
 		// Why the run ended, if not because it is finished.
 		Error       string `json:"error,omitempty"`
 		Unsupported bool   `json:"unsupported,omitempty"`
+		Full        bool   `json:"full,omitempty"` // a disk there is
 		Interrupted bool   `json:"interrupted,omitempty"`
 		LeftBehind  bool   `json:"left_behind,omitempty"`
 
@@ -342,6 +344,7 @@ func (h *hosted) begin(do func(ctx context.Context, o Options) error) error {
 		err := do(h.ctx, Options{Interrupt: h.interrupted, barrier: h.barrier})
 		h.last = arrival{
 			Ended: true, Unsupported: errors.Is(err, bench.ErrUnsupported), LeftBehind: errors.Is(err, errLeftBehind),
+			Full:        errors.Is(err, syscall.ENOSPC),
 			Interrupted: errors.Is(err, run.ErrInterrupted) || err != nil && h.ctx.Err() != nil,
 		}
 		if err != nil {

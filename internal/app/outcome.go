@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/run"
@@ -19,6 +20,12 @@ type unsupported struct{ text string }
 
 func (e *unsupported) Error() string { return e.text }
 func (*unsupported) Unwrap() error   { return bench.ErrUnsupported }
+
+// full is an error that wraps syscall.ENOSPC and says so in words of its own.
+type full struct{ text string }
+
+func (e *full) Error() string { return e.text }
+func (*full) Unwrap() error   { return syscall.ENOSPC }
 
 // nothingMeasured reports whether a run has trials, and none that succeeded.
 func nothingMeasured(r *bench.Run) bool {

@@ -41,6 +41,7 @@ const (
 	LeftBehind      Kind = "left-behind"      // it could not clean up after itself
 	LeftBehindThere Kind = "left-there"       // the same on the host Names[0]
 	HostLost        Kind = "host-lost"        // one of several; what it has measured is fetched later
+	HostStopped     Kind = "host-stopped"     // one of several, Names[0], by an error; what it has measured is stored
 	NotAlone        Kind = "not-alone"        // the run is one of several, so that it cannot be extended
 	NoPartner       Kind = "no-partner"       // the runs of the other hosts are finished, or cannot go on
 	Interrupted     Kind = "interrupted"      // by the user
@@ -92,7 +93,7 @@ func Kinds() []Kind {
 	return []Kind{
 		BadPlan, NoDriver, NoOption, NoAddress, BadHost, DeclaredHere, Unusable, NothingPossible,
 		NoImage, NoArchive, NoLayout, NoProgram, NoRegistry,
-		NoState, LeftBehind, LeftBehindThere, HostLost, NotAlone, NoPartner,
+		NoState, LeftBehind, LeftBehindThere, HostLost, HostStopped, NotAlone, NoPartner,
 		Interrupted, Stopped, NothingMeasured, NothingCompared,
 		Finished, Unfinished, Imported, NoIncomplete, OtherMetrics, NotCounted, NotTraced,
 		UnderWay, BadName, NameTaken, ManyRemarks, BadRemark, NoTimeline, NoTimelineOf,

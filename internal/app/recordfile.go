@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -24,6 +25,8 @@ type recordFile struct {
 	file   *os.File       // nil before the run begins
 	writer *record.Writer // nil before the run begins
 	size   int64          // what was appended
+	// lost is the line that could not be written, if any: nothing is appended after it. Who follows the file gets it too.
+	lost []byte
 
 	mu        sync.Mutex
 	followers int
@@ -39,14 +42,20 @@ func newRecordFile(path string) *recordFile {
 	return &recordFile{path: path, published: make(chan struct{}), moved: make(chan struct{})}
 }
 
-// Write implements io.Writer. It appends a line.
+// Write implements io.Writer. It appends a line, or nothing: half a line could not be read.
 func (f *recordFile) Write(p []byte) (int, error) {
 	n, err := f.file.Write(p)
-	f.size += int64(n)
 	if err == nil {
 		err = f.file.Sync()
 	}
-	return n, err
+	if err != nil {
+		if f.size > 0 { // a run without its header is none
+			f.lost = bytes.Clone(p)
+		}
+		return 0, errors.Join(err, f.file.Truncate(f.size))
+	}
+	f.size += int64(n)
+	return n, nil
 }
 
 // publish lets who follows the file send what was appended, and waits until that is done, but not for
@@ -129,8 +138,8 @@ func (f *recordFile) put(ctx context.Context, run *bench.Run) error {
 	return nil
 }
 
-// stream sends the file, and what is published of it until ended is closed. One client at a time
-// follows it.
+// stream sends the file, and what is published of it until ended is closed, and then what could not be
+// written. One client at a time follows it.
 func (f *recordFile) stream(ctx context.Context, w http.ResponseWriter, ended <-chan struct{}) error {
 	file, err := os.Open(f.path)
 	if err != nil {
@@ -143,6 +152,9 @@ func (f *recordFile) stream(ctx context.Context, w http.ResponseWriter, ended <-
 	for sent, last := int64(0), false; ; {
 		more := f.next()
 		n, err := io.Copy(w, file)
+		if err == nil && last {
+			_, err = w.Write(f.lost)
+		}
 		if err == nil {
 			err = control.Flush()
 		}

@@ -39,6 +39,8 @@ type jointHost struct {
 	stored  *bench.Run // what this machine has of it; nil if nothing
 	refused error      // why it did not begin
 
+	measured bool // a trial has come since it began; of the conductor's goroutine
+
 	decisions chan *decision // for a run that waits before a block; nil = it is interrupted
 }
 

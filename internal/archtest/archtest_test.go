@@ -121,7 +121,7 @@ var allowed = map[string][]string{
 		"github.com/opencontainers/runtime-spec",
 	},
 	"internal/engine/containerd": {
-		"internal/engine/owned", "internal/engine/ocispec", "internal/engine/stdstream",
+		"internal/engine/builder", "internal/engine/owned", "internal/engine/ocispec", "internal/engine/stdstream",
 		"github.com/containerd/containerd", "github.com/containerd/errdefs", "github.com/containerd/log",
 		"github.com/sirupsen/logrus", "github.com/containerd/typeurl", "github.com/opencontainers/runtime-spec",
 		"github.com/opencontainers/image-spec", "google.golang.org/grpc",

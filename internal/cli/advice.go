@@ -78,6 +78,13 @@ func adviceForRun(p *app.Problem) advice {
 		return advice{false, "on " + strings.Join(p.Names, "") + ": tare clean"}
 	case app.HostLost:
 		return advice{false, "what it has measured is kept there; once it can be reached: tare resume " + p.Run}
+	case app.HostStopped:
+		const then = ": what was measured is stored; then: tare resume "
+		host := strings.Join(p.Names, "")
+		if errors.Is(p.Err, syscall.ENOSPC) {
+			return advice{false, "free some space on " + host + then + p.Run}
+		}
+		return advice{false, "solve the problem on " + host + then + p.Run}
 	case app.NotAlone:
 		return advice{true, "measure once more with --on"}
 	case app.NoPartner:

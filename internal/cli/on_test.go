@@ -394,6 +394,64 @@ func TestOnRealSSH(t *testing.T) {
 	p.nothingLeft(t)
 }
 
+// A cable that is cut without a word: both sides notice, and the host keeps what it has measured. Once the cable is
+// mended, resume fetches that, and both hosts go on.
+func TestOnLinkCut(t *testing.T) {
+	t.Parallel() // it waits more than it measures
+	if testing.Short() {
+		return // TestOnHostLost cuts a connection, and the package remote/peer has silence
+	}
+	sshd, err := findSSHD()
+	if os.Geteuid() != 0 || err != nil {
+		t.Skipf("two sshds take root and OpenSSH's server: %v", err)
+	}
+	h := startSSHDs(t, sshd, "a", "b")
+	h.trust(t)
+	p := newTestEnv(t)
+	p.env = append(p.env, "TARE_SSH="+h.ssh)
+	r := p.begin(t, on("a,b", "--blocks", "120")...)
+	p.awaitOn(t, r, 2, 10)
+	h.link(t, "b", "down")
+	result := r.end(t)
+	if result.code != 1 || !strings.Contains(result.stderr, "host b is gone") ||
+		!strings.Contains(result.stderr, "tare resume") {
+		t.Errorf("exit code %d, want 1, the host and what to do\n%s", result.code, result.stderr)
+	}
+	kept := h.kept(t, "b")
+	if stored := p.byHost(t)[1]; len(kept.Samples) < len(stored.Samples) || len(stored.Samples) < 10 {
+		t.Errorf("the host has kept %d trials, of which %d are stored", len(kept.Samples), len(stored.Samples))
+	}
+	h.link(t, "b", "up")
+	p.must(t, "resume")
+	after := p.byHost(t)
+	wantTogether(t, after, "a", "b")
+	for i, s := range kept.Samples {
+		if !after[1].Samples[i].Began.Equal(s.Began) {
+			t.Errorf("trial %d is not the one that the host had measured before", i)
+		}
+	}
+	h.nothingLeft(t)
+	p.nothingLeft(t)
+}
+
+// kept reads the records that a machine keeps, once tare has ended there.
+func (h *hosts) kept(t *testing.T, name string) *bench.Run {
+	t.Helper()
+	for deadline := time.Now().Add(testTimeout); ; time.Sleep(10 * time.Millisecond) {
+		left := h.left(name)
+		runs := slices.ContainsFunc(left, func(file string) bool {
+			return filepath.Base(file) == "tare" || strings.Contains(file, "/state/runs/")
+		})
+		i := slices.IndexFunc(left, func(file string) bool { return filepath.Base(file) == "run.jsonl" })
+		if i >= 0 && !runs {
+			return readRecords(t, left[i])
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("tare has not ended on %s, or has kept nothing: %q", name, left)
+		}
+	}
+}
+
 func findSSHD() (string, error) {
 	for _, path := range []string{"/usr/sbin/sshd", "/usr/bin/sshd"} {
 		if _, err := os.Stat(path); err == nil {

@@ -200,7 +200,13 @@ func (p *testEnv) recordFile() string { return filepath.Join(p.dir, "run.jsonl")
 // recorded reads the run whose records went there.
 func (p *testEnv) recorded(t *testing.T) *bench.Run {
 	t.Helper()
-	f, err := os.Open(p.recordFile())
+	return readRecords(t, p.recordFile())
+}
+
+// readRecords reads the first run in a file.
+func readRecords(t *testing.T, file string) *bench.Run {
+	t.Helper()
+	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}

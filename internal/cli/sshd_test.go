@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,15 +14,24 @@ import (
 // sshds are real OpenSSH servers, each in a network namespace of its own.
 type sshds struct {
 	hosts
+	slot  int            // among those that a test has at the same time, for what has to be different
 	known string         // the file of known hosts
 	pids  map[string]int // of the servers, by machine
 }
+
+// sshdSlots are free slots.
+var sshdSlots = func() chan int {
+	free := make(chan int, 2)
+	free <- 0
+	free <- 1
+	return free
+}()
 
 // address is where the server of a machine listens.
 func (s *sshds) address(name string) string {
 	for i, other := range s.names {
 		if other == name {
-			return fmt.Sprintf("10.214.%d.2", os.Getpid()%120*2+i)
+			return fmt.Sprintf("10.214.%d.2", os.Getpid()%60*4+s.slot*2+i)
 		}
 	}
 	return ""
@@ -46,7 +56,8 @@ func (s *sshds) write(t *testing.T, name, text string, mode os.FileMode) string 
 // startSSHDs starts servers until the test ends. Their host keys are not known yet.
 func startSSHDs(t *testing.T, program string, names ...string) *sshds {
 	t.Helper()
-	s := &sshds{hosts: hosts{dir: newTestEnv(t).dir, names: names}, pids: map[string]int{}}
+	s := &sshds{hosts: hosts{dir: newTestEnv(t).dir, names: names}, slot: <-sshdSlots, pids: map[string]int{}}
+	t.Cleanup(func() { sshdSlots <- s.slot })
 	if os.Mkdir("/run/sshd", 0o755) == nil { // sshd wants it
 		t.Cleanup(func() { _ = os.Remove("/run/sshd") })
 	}
@@ -62,13 +73,37 @@ func startSSHDs(t *testing.T, program string, names ...string) *sshds {
 	var config strings.Builder
 	config.WriteString(fmt.Sprintf("User root\nIdentityFile %s/user\nIdentitiesOnly yes\nUserKnownHostsFile %s\n"+
 		"GlobalKnownHostsFile none\nStrictHostKeyChecking ask\nPort 2222\n", s.dir, s.known))
-	for i, name := range names {
+	for _, name := range names {
 		config.WriteString(fmt.Sprintf("Host %s\n  HostName %s\n", name, s.address(name)))
-		s.start(t, program, name, fmt.Sprintf("tare%d-%d", os.Getpid(), i))
+		s.start(t, program, name, s.space(name))
 	}
-	file := s.write(t, "config", config.String(), 0o600)
+	file := s.write(t, configFile, config.String(), 0o600)
 	s.ssh = s.write(t, "ssh", "#!/bin/sh\nexec ssh -F "+file+" \"$@\"\n", 0o700)
 	return s
+}
+
+// configFile is the client's configuration.
+const configFile = "config"
+
+// alias gives a machine one more name.
+func (s *sshds) alias(t *testing.T, name, of string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.dir, configFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.write(t, configFile, fmt.Sprintf("%sHost %s\n  HostName %s\n", text, name, s.address(of)), 0o600)
+}
+
+// space is the network namespace of a machine, and what its end of the cable here is called.
+func (s *sshds) space(name string) string {
+	return fmt.Sprintf("tare%d-%d%d", os.Getpid(), s.slot, slices.Index(s.names, name))
+}
+
+// link cuts the cable to a machine ("down"), or mends it ("up").
+func (s *sshds) link(t *testing.T, name, state string) {
+	t.Helper()
+	command(t, "ip", "link", "set", s.space(name), state)
 }
 
 // start makes a namespace with a cable, and a server in it.

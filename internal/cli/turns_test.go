@@ -87,7 +87,7 @@ func wantSameValues(t *testing.T, whole, turns *bench.Run) {
 		if s.Outcome != bench.OK || slices.Contains(s.Notes, bench.NoteWhole) || had < 2 || turnsOf(whole, other) > 0 {
 			t.Errorf("trial %d: %s %s, %v turns, notes %q", s.Trial.Seq, s.Outcome, s.Reason, had, s.Notes)
 		}
-		want, got := valuesOf(whole, other), valuesOf(turns, s)
+		want, got := steadyValues(whole, other), steadyValues(turns, s)
 		if diff := cmp.Diff(names(want), names(got)); diff != "" {
 			t.Errorf("cell %d has values of other metrics (-whole +turns):\n%s", s.Trial.Cell, diff)
 		}
@@ -104,8 +104,8 @@ func wantSameValues(t *testing.T, whole, turns *bench.Run) {
 // dependsOnCounts matches metrics that only trials with enough operations have, or those with enough CPU time.
 var dependsOnCounts = regexp.MustCompile(`\.p9|cpu_per_request`)
 
-// valuesOf are the values of a trial that do not depend on how much it got done, without those of stretches.
-func valuesOf(run *bench.Run, s *bench.Sample) map[string]float64 {
+// steadyValues are the values of a trial that do not depend on how much it got done, without those of stretches.
+func steadyValues(run *bench.Run, s *bench.Sample) map[string]float64 {
 	all := map[string]float64{}
 	for i, m := range run.Header.Metrics {
 		told := (m.Role == bench.Primary || m.Role == bench.Detail) && m.StretchOf == ""

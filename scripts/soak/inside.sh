@@ -133,6 +133,10 @@ inventory() {
 		{ ctr -n "$n" containers list -q && ctr -n "$n" images list -q && ctr -n "$n" content list -q &&
 			ctr -n "$n" leases list -q && ctr -n "$n" snapshots list | tail -n +2; } 2>/dev/null | sed "s|^|containerd $n |"
 	done
+	if command -v buildctl >/dev/null; then
+		buildctl du --format '{{range .}}{{.ID}} {{.Description}}{{"\n"}}{{end}}' | sed '/./s/^/buildkit /'
+		buildctl debug histories --format '{{.Record.Ref}}' | sed '/./s/^/build /'
+	fi
 	ip -o link | awk -F': ' '{ print "interface", $2 }'
 	find /sys/fs/cgroup -mindepth 1 -type d | sed 's/^/group /'
 	find /var/lib/tare -mindepth 2 2>/dev/null || true

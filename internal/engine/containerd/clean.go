@@ -40,8 +40,8 @@ func (e *Engine) connectTemporarily(ctx context.Context) (*server, func(), error
 	return s, func() { _ = s.client.Close() }, nil // nothing is pending
 }
 
-// Leftovers lists the objects in tare's namespace that carry a dead run's label, the control groups
-// of dead runs, and the directories of their data.
+// Leftovers lists the objects in tare's namespace that carry a dead run's label, what builds of dead runs
+// have left, the control groups of dead runs, and the directories of their data.
 func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
 	s, done, err := e.connectTemporarily(ctx)
 	if err != nil {
@@ -55,6 +55,9 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 		if err := list(ctx, s, left.Add); err != nil {
 			return nil, e.failed("list leftovers", err)
 		}
+	}
+	if err := e.buildLeftovers(ctx, s, left); err != nil {
+		return nil, err
 	}
 	devices, err := netdev.Leftovers(e.cfg.Name, e.cfg.Name, dead)
 	data, dataErr := e.data.Leftovers(dead)
@@ -117,6 +120,8 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	known := slices.Contains(s.snapshotters, snapshotter)
 	switch {
 	case l.Engine != e.cfg.Name:
+	case isOfBuild(l):
+		err = e.removeOfBuild(ctx, s, l)
 	case l.Kind == datadir.Kind:
 		err = e.data.RemoveLeftover(l)
 	case l.Kind == owned.KindContainer && known:

@@ -58,6 +58,10 @@ type Engine struct {
 	run    owned.Run
 	images owned.Images[imageKey, *unpacked]
 
+	kit      atomic.Pointer[buildkit]     // once it was found
+	bases    owned.Images[string, string] // names of images in its namespace, by reference
+	buildCut atomic.Bool                  // the last build did not end by itself
+
 	mu       sync.Mutex
 	runtimes map[string]runtime // by name
 
@@ -152,11 +156,14 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 		e.images.Forget(i.key) // the next one loads it again
 		return e.failed("find image "+i.image.Name(), err)
 	}
+	if err := e.prepareBase(ctx, s, spec.Image); err != nil {
+		return err
+	}
 	return e.failed("prepare", e.data.Prepare(spec))
 }
 
-// Close removes the images that Prepare loaded, and also tare's namespace if no other run has
-// objects in it.
+// Close removes the images that Prepare loaded, what builds have left, and also tare's namespace if no
+// other run has objects in it.
 func (e *Engine) Close(ctx context.Context) error {
 	e.openMu.Lock()
 	s := e.conn
@@ -167,7 +174,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 	images := func(name string) error { return e.removeImage(ctx, s, name) }
 	return errors.Join(
-		e.data.Close(), e.images.Close(images), e.network.Close(), e.deleteNamespace(ctx, s),
+		e.data.Close(), e.closeBuilder(ctx, s), e.images.Close(images), e.network.Close(), e.deleteNamespace(ctx, s),
 		s.groups.Prune(groupsOf(e.cfg.Run)), os.RemoveAll(e.dir), s.client.Close(),
 	)
 }

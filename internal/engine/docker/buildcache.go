@@ -13,11 +13,10 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/builder"
 )
 
-// A buildRecord is a record of BuildKit's cache. Records have no labels. What a program was given as
-// arguments is in the description of the record of its step, and a record of another step is known by
-// those that it was made from.
+// A buildRecord is a record of BuildKit's cache as the engine writes it.
 type buildRecord struct {
 	ID          string
 	Description string
@@ -25,16 +24,28 @@ type buildRecord struct {
 	Parents     []string `json:" Parents"` // the engine writes this blank
 }
 
+// record is what the record says in any version.
+func (r buildRecord) record() builder.Record {
+	parents := r.Parents
+	if r.Parent != "" {
+		parents = append(parents, r.Parent)
+	}
+	return builder.Record{ID: r.ID, Description: r.Description, Parents: parents}
+}
+
 // buildRecords lists BuildKit's cache, where the engine is on this machine. An engine does that for one
 // client at a time and refuses the others.
-func (e *Engine) buildRecords(ctx context.Context) ([]buildRecord, error) {
+func (e *Engine) buildRecords(ctx context.Context) (records []builder.Record, err error) {
 	if !strings.HasPrefix(e.client.DaemonHost(), "unix://") {
 		return nil, nil
 	}
 	const tries, pause = 50, 100 * time.Millisecond
 	for n := 1; ; n++ {
-		records, err := e.askRecords(ctx)
+		found, err := e.askRecords(ctx)
 		if err == nil || n == tries || !strings.Contains(err.Error(), "already running") {
+			for _, r := range found {
+				records = append(records, r.record())
+			}
 			return records, e.failed("list the build cache", err)
 		}
 		if err := bench.Sleep(ctx, pause); err != nil {
@@ -78,66 +89,6 @@ func (e *Engine) askRecords(ctx context.Context) ([]buildRecord, error) {
 	return append(usage.BuildCache, usage.BuildCacheUsage.Items...), nil
 }
 
-// ownRecords returns the IDs of the records whose description is ours, and of all that were made from
-// them: each after those that were made from it.
-func ownRecords(all []buildRecord, ours func(description string) bool) []string {
-	own := map[string]bool{}
-	var ids []string
-	for found := true; found; {
-		found = false
-		for _, r := range all {
-			if own[r.ID] || !ours(r.Description) && !own[r.Parent] && !anyOf(own, r.Parents) {
-				continue
-			}
-			own[r.ID], found = true, true
-			ids = append(ids, r.ID)
-		}
-	}
-	children := map[string]int{}
-	for _, r := range all {
-		for _, p := range append([]string{r.Parent}, r.Parents...) {
-			children[p]++
-		}
-	}
-	return leavesFirst(all, ids, children)
-}
-
-func anyOf(set map[string]bool, ids []string) bool {
-	for _, id := range ids {
-		if set[id] {
-			return true
-		}
-	}
-	return false
-}
-
-// leavesFirst orders IDs so that each comes after those that were made from it.
-func leavesFirst(all []buildRecord, ids []string, children map[string]int) []string {
-	records := map[string]buildRecord{}
-	for _, r := range all {
-		records[r.ID] = r
-	}
-	var ordered []string
-	for len(ids) > 0 {
-		var later []string
-		for _, id := range ids {
-			if children[id] > 0 {
-				later = append(later, id)
-				continue
-			}
-			ordered = append(ordered, id)
-			for _, p := range append([]string{records[id].Parent}, records[id].Parents...) {
-				children[p]--
-			}
-		}
-		if len(later) == len(ids) { // somebody else's records were made from them
-			return ordered
-		}
-		ids = later
-	}
-	return ordered
-}
-
 // removeRecords removes the records of the cache that are ours, each by its ID, and reports whether
 // there were any. The engine keeps those that it still uses.
 func (e *Engine) removeRecords(ctx context.Context, ours func(description string) bool) (some bool, err error) {
@@ -145,7 +96,7 @@ func (e *Engine) removeRecords(ctx context.Context, ours func(description string
 	if err != nil {
 		return false, err
 	}
-	for _, id := range ownRecords(all, ours) {
+	for _, id := range builder.OwnRecords(all, func(r builder.Record) bool { return ours(r.Description) }) {
 		done, err := e.client.BuildCachePrune(ctx, client.BuildCachePruneOptions{
 			All: true, Filters: client.Filters{}.Add("id", id),
 		})

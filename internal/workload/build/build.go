@@ -98,7 +98,8 @@ func (workload) Check(ctx context.Context, t bench.Task) error {
 	}
 	builder, ok := bench.As[bench.ImageBuilder](t.Engine)
 	if !ok {
-		return fmt.Errorf("%w: engine %s builds no images: use docker or podman", bench.ErrUnsupported, t.Engine.Name())
+		return fmt.Errorf("%w: engine %s builds no images: use docker or podman, or containerd with buildkitd",
+			bench.ErrUnsupported, t.Engine.Name())
 	}
 	spec := t.Spec
 	if spec.Image == bench.AgentImage {
@@ -115,10 +116,12 @@ func (workload) Check(ctx context.Context, t bench.Task) error {
 // A fixture is what the trials of a cell share: the context.
 type fixture struct {
 	options
-	run  string
-	dir  string // where the context and the build file are
-	text string // of the user's build file
-	mark string // of the next trial
+	engine bench.Engine
+	run    string
+	home   string // the directory of the run
+	dir    string // where the context and the build file are
+	text   string // of the user's build file
+	mark   string // of the next trial
 }
 
 // Setup implements bench.Fixturer.
@@ -127,12 +130,15 @@ func (workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) 
 	if err != nil {
 		return nil, err
 	}
-	f := &fixture{options: o, run: t.Run, dir: filepath.Join(t.Dir, "build", strconv.Itoa(t.Cell))}
-	if err := os.MkdirAll(f.contextDir(), 0o755); err != nil {
-		return nil, err
+	f := &fixture{
+		options: o, engine: t.Engine, run: t.Run, home: t.Dir, dir: filepath.Join(t.Dir, "build", strconv.Itoa(t.Cell)),
 	}
-	if err := f.fill(ctx); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(f.dir))
+	err = os.MkdirAll(f.contextDir(), 0o755)
+	if err == nil {
+		err = f.fill(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(bench.AdviseRoom(ctx, t.Engine, t.Dir, err), os.RemoveAll(f.dir))
 	}
 	return f, nil
 }
@@ -173,6 +179,10 @@ func (f *fixture) fill(ctx context.Context) error {
 // Reset implements bench.Fixture. It gives the next build a new mark, and makes every file of the context
 // one that no builder has seen.
 func (f *fixture) Reset(ctx context.Context) error {
+	return bench.AdviseRoom(ctx, f.engine, f.home, f.renew(ctx))
+}
+
+func (f *fixture) renew(ctx context.Context) error {
 	f.mark = bench.BuildMark(f.run, strings.ToLower(rand.Text()[:16]))
 	text, err := f.text, error(nil)
 	if f.generated() {

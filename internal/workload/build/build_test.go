@@ -78,6 +78,10 @@ func (f *fakeBuilder) RemoveBuild(ctx context.Context, b bench.Build) error {
 	return errors.Join(ctx.Err(), f.stays)
 }
 
+func (*fakeBuilder) Disk(context.Context) (bench.EngineDisk, error) {
+	return bench.EngineDisk{Dirs: []string{"/var/lib/fake"}}, nil
+}
+
 func small() map[string]string { return map[string]string{"files": "3", "size": "10", "steps": "2"} }
 
 // Each trial builds another file without a cache, then the same with it, and removes both.
@@ -109,9 +113,13 @@ func TestFailures(t *testing.T) {
 		operation string
 		says      string
 	}{
-		"from the cache":    {func(f *fakeBuilder) { f.cold[2].Cached = true }, "", "took a step from the cache: RUN a"},
-		"nothing told":      {func(f *fakeBuilder) { f.cold = nil }, "", "output has no step"},
-		"a step fails":      {func(f *fakeBuilder) { f.failure = errors.New("RUN a: exit status 1") }, Total, "exit status 1"},
+		"from the cache": {func(f *fakeBuilder) { f.cold[2].Cached = true }, "", "took a step from the cache: RUN a"},
+		"nothing told":   {func(f *fakeBuilder) { f.cold = nil }, "", "output has no step"},
+		"a step fails":   {func(f *fakeBuilder) { f.failure = errors.New("RUN a: exit status 1") }, Total, "exit status 1"},
+		"a full disk": {
+			func(f *fakeBuilder) { f.failure = errors.New("RUN dd: No space left on device") }, Total,
+			"left on device: free some space where fake keeps what it has, in /var/lib/fake",
+		},
 		"another image":     {func(f *fakeBuilder) { f.label = "tare-build/test/old/2" }, "", `label "tare-build/test/old/2"`},
 		"cannot be removed": {func(f *fakeBuilder) { f.stays = errors.New("in use") }, "clean-up", "in use"},
 	} {

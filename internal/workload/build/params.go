@@ -46,7 +46,7 @@ func (workload) Params() []bench.Param {
 	return []bench.Param{
 		{
 			Name: "builder", Default: auto, Valid: bench.OneOf(auto, bench.BuilderClassic, bench.BuilderKit),
-			Doc: "classic or buildkit, of engine docker; auto: what docker build uses by itself, or podman's own",
+			Doc: "classic or buildkit, of engine docker; auto: what docker build uses by itself, or the engine's own",
 		},
 		path("file",
 			"your own build file, an absolute path; default: Containerfile or Dockerfile in context, or a generated one"),

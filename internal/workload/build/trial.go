@@ -34,11 +34,8 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	}
 	v := &trial{engine: builder, meter: m, build: b}
 	defer m.Cleanup(func(ctx context.Context) error { return builder.RemoveBuild(ctx, b) })
-	if err := v.cold(ctx); err != nil {
-		return err
-	}
-	if err := v.warm(ctx); err != nil {
-		return err
+	if err := v.both(ctx); err != nil {
+		return bench.AdviseRoom(ctx, t.Engine, t.Dir, err)
 	}
 	return m.Applied(bench.Spec{}, bench.Applied{Builder: tool})
 }
@@ -59,6 +56,14 @@ func (v *trial) run(ctx context.Context, metric string) (steps []bench.BuildStep
 		v.meter.Record(metric, span.Duration().Seconds())
 	}
 	return steps, err
+}
+
+// both builds without a cache, and with it.
+func (v *trial) both(ctx context.Context) error {
+	if err := v.cold(ctx); err != nil {
+		return err
+	}
+	return v.warm(ctx)
 }
 
 // cold builds without a cache. A step that came from one fails the trial.

@@ -135,6 +135,7 @@ func (workload) Check(_ context.Context, t bench.Task) error {
 func (workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) {
 	p, err := newProject(ctx, t)
 	if err != nil {
+		err = bench.AdviseRoom(ctx, t.Engine, t.Dir, err)
 		return nil, errors.Join(err, p.Remove(context.WithoutCancel(ctx)))
 	}
 	return p, nil
@@ -146,5 +147,5 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if !ok {
 		return errors.New("the workload was not set up")
 	}
-	return p.trial(ctx, m)
+	return bench.AdviseRoom(ctx, t.Engine, t.Dir, p.trial(ctx, m))
 }

@@ -6,7 +6,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -50,6 +53,51 @@ func TestRecordWork(t *testing.T) {
 	if recordWork(k, before, after, daemons{}); len(k.values) > 0 {
 		t.Errorf("values of what is unknown: %v", k.values)
 	}
+}
+
+// Each look counts alike, and they are spread over the time.
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, n := time.Now(), 0.0
+		got, err := watch(t.Context(), 10*time.Second, func() (use, error) {
+			n++
+			return use{machine: 100 * n, kernel: 7}, nil
+		})
+		if want := (use{machine: 550, kernel: 7}); err != nil || n != looks ||
+			math.Abs(got.machine-want.machine)+math.Abs(got.kernel-want.kernel) > 1e-9 || time.Since(began) != 10*time.Second {
+			t.Errorf("%+v after %v looks and %v, %v; want %+v", got, n, time.Since(began), err, want)
+		}
+		broken := errors.New("no file")
+		if _, err := watch(t.Context(), time.Second, func() (use, error) { return use{}, broken }); !errors.Is(err, broken) {
+			t.Errorf("%v, want %v", err, broken)
+		}
+	})
+}
+
+// What tare itself takes is not in use. Others may take as much meanwhile, but not each time.
+func TestOwnMemoryIsLeftOut(t *testing.T) {
+	const takes, tries = 256 << 20, 5
+	var grown float64
+	for range tries {
+		before, err := lookAtMemory()
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := make([]byte, takes)
+		for i := 0; i < len(own); i += os.Getpagesize() {
+			own[i] = 1
+		}
+		after, err := lookAtMemory()
+		runtime.KeepAlive(own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if grown = after.machine - before.machine; math.Abs(grown) < takes/2 {
+			return
+		}
+		debug.FreeOSMemory()
+	}
+	t.Errorf("%.0f MiB more are in use, since this process has taken %d", grown/(1<<20), takes>>20)
 }
 
 // Each file counts once, by its blocks, whatever names it has; what is gone is nothing, and limits hold.

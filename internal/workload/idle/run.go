@@ -37,7 +37,7 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if err != nil {
 		return err
 	}
-	used, err := watch(ctx, watched)
+	used, err := watch(ctx, watched, lookAtMemory)
 	if err != nil {
 		return err
 	}
@@ -55,20 +55,35 @@ func (workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 // looks is how often the memory is read while the machine is watched.
 const looks = 10
 
+// A use is the memory in use at one moment, in bytes. What the kernel does not tell is NaN.
+type use struct {
+	machine float64 // without tare's own
+	kernel  float64 // the kernel's, of which it cannot give up any
+}
+
+// lookAtMemory reads tare's own memory right beside the machine's, because tare's changes while it watches.
+func lookAtMemory() (use, error) {
+	own, err := proc.UsageOf(root, os.Getpid())
+	if err != nil {
+		return use{}, err
+	}
+	now, err := proc.Memory(root)
+	return use{now.Total - now.Available - float64(own.PSS), now.Kernel}, err
+}
+
 // watch waits, and returns the memory in use meanwhile: the mean of some looks, so that a process that comes
 // and goes counts only for the time that it is there.
-func watch(ctx context.Context, d time.Duration) (mean proc.MemoryUse, err error) {
+func watch(ctx context.Context, d time.Duration, look func() (use, error)) (mean use, err error) {
 	for range looks {
 		if err := bench.Sleep(ctx, d/looks); err != nil {
 			return mean, err
 		}
-		now, err := proc.Memory(root)
+		now, err := look()
 		if err != nil {
 			return mean, err
 		}
-		mean.Total += now.Total / looks
-		mean.Available += now.Available / looks
-		mean.Kernel += now.Kernel / looks
+		mean.machine += now.machine / looks
+		mean.kernel += now.kernel / looks
 	}
 	return mean, nil
 }
@@ -175,21 +190,17 @@ func recordWork(to bench.Recorder, before, after reading, d daemons) {
 }
 
 // recordMemory reports the memory that was in use, and the processes and what the engine has as they are now.
-func recordMemory(to bench.Recorder, used proc.MemoryUse, d daemons) error {
+func recordMemory(to bench.Recorder, used use, d daemons) error {
 	all, err := proc.All(root)
 	if err != nil {
 		return err
 	}
-	own, err := proc.UsageOf(root, os.Getpid())
-	if err != nil {
-		return err
-	}
 	tree := proc.NewTree(all)
-	if v := used.Total - used.Available - float64(own.PSS); !math.IsNaN(v) {
-		to.Record(Memory, v)
+	if !math.IsNaN(used.machine) {
+		to.Record(Memory, used.machine)
 	}
-	if !math.IsNaN(used.Kernel) {
-		to.Record(KernelMemory, used.Kernel)
+	if !math.IsNaN(used.kernel) {
+		to.Record(KernelMemory, used.kernel)
 	}
 	programs, threads := count(all, tree)
 	to.Record(Processes, float64(programs))

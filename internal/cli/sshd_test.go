@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -37,6 +38,34 @@ func (s *sshds) address(name string) string {
 	return ""
 }
 
+// A neededDir is a directory that is there as long as a test needs it.
+type neededDir struct {
+	path string
+
+	mu    sync.Mutex
+	users int
+	made  bool // it was not there before
+}
+
+// sshdNeeds is what each connection to an sshd wants.
+var sshdNeeds = &neededDir{path: "/run/sshd"}
+
+func (d *neededDir) take() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.users++; d.users == 1 {
+		d.made = os.Mkdir(d.path, 0o755) == nil
+	}
+}
+
+func (d *neededDir) leave() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.users--; d.users == 0 && d.made {
+		_ = os.Remove(d.path) // others may use it now
+	}
+}
+
 func command(t *testing.T, name string, args ...string) {
 	t.Helper()
 	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
@@ -58,9 +87,8 @@ func startSSHDs(t *testing.T, program string, names ...string) *sshds {
 	t.Helper()
 	s := &sshds{hosts: hosts{dir: newTestEnv(t).dir, names: names}, slot: <-sshdSlots, pids: map[string]int{}}
 	t.Cleanup(func() { sshdSlots <- s.slot })
-	if os.Mkdir("/run/sshd", 0o755) == nil { // sshd wants it
-		t.Cleanup(func() { _ = os.Remove("/run/sshd") })
-	}
+	sshdNeeds.take()
+	t.Cleanup(sshdNeeds.leave)
 	for _, key := range []string{"host", "user"} {
 		command(t, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(s.dir, key))
 	}

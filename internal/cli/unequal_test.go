@@ -115,20 +115,20 @@ const wholeHost = `name: whole
 doc: What two hosts do that differ by known factors
 workload: host
 params:
-  idle.time: 100ms
+  idle.time: 200ms
   idle.calm: 0s
   cpu.kernels: integer
   cpu.threads: 1
   cpu.time: 660ms
-  memory.time: 10ms
+  memory.time: 200ms
   memory.size: 4MiB
   disk.patterns: randwrite
   disk.size: 16MiB
   disk.depth: 8
   disk.time: 400ms
-  net-throughput.time: 50ms
+  net-throughput.time: 1s
   density.count: 1
-  density.idle: 0s
+  density.idle: 100ms
 factors: {engine: [native]}
 `
 

@@ -116,7 +116,7 @@ func TestFailures(t *testing.T) {
 			w.WriteHeader(http.StatusTeapot)
 		}
 	})
-	late := serve(t, true, false, func(http.ResponseWriter, *http.Request) { time.Sleep(100 * time.Millisecond) })
+	late := serve(t, true, false, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	first := serve(t, true, false, hello)
 	for name, test := range map[string]struct {
 		addr, says string

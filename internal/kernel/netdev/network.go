@@ -83,7 +83,10 @@ func (n *Network) Open() error {
 		return err
 	}
 	n.bridge = Device{n.Run, n.Driver, newName()}
-	link := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: n.bridge.Name}}
+	// A bridge without a hardware address of its own takes the lowest of its interfaces. That changes when a container
+	// comes or goes, and for seconds the others send their packets to an address that nobody has.
+	own := macAddress(subnet.Addr().Next())
+	link := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: n.bridge.Name, HardwareAddr: own}}
 	if err := n.bridge.add(link); err != nil {
 		return err
 	}

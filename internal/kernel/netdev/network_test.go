@@ -87,6 +87,10 @@ func TestNetwork(t *testing.T) {
 	answers(t, first, a)
 	answers(t, second, b)
 	bridge := n.bridge
+	if link, err := net.InterfaceByIndex(n.index); err != nil ||
+		link.HardwareAddr.String() != macAddress(n.subnet.Addr().Next()).String() {
+		t.Errorf("bridge %+v, %v: its hardware address changes with those on it", link, err)
+	}
 	if err := n.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"maps"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -27,6 +28,8 @@ func (p *Planned) chooseTurns(remote bool, memory int64) {
 		why = "system calls are counted"
 	case hooksBetween(plan.Hooks):
 		why = "there is a hook before each trial"
+	case len(plan.Cells) > mostTogether:
+		why = fmt.Sprintf("there are %d cells, and at most %d are kept alive together", len(plan.Cells), mostTogether)
 	case tooLarge(p.Workload, plan.Cells, memory):
 		why = "all cells together would keep more than half of the memory"
 	}
@@ -47,6 +50,10 @@ func (p *Planned) chooseTurns(remote bool, memory int64) {
 		plan.Slice = 0
 	}
 }
+
+// mostTogether is how many cells of a block may be alive together. With more, a round takes as long as what it is to
+// be shorter than, and their engines have work that nobody asked about.
+const mostTogether = 24
 
 // takesTurns reports whether the workload has stages that can take turns, in every cell.
 func takesTurns(w bench.Workload, cells []bench.Cell) bool {

@@ -53,6 +53,7 @@ func TestChooseTurns(t *testing.T) {
 		"each its connection":  {"postgres", bench.Plan{Cells: of("parts", "read", "connect", "each")}, false, false, nil},
 		"too large a database": {"postgres", bench.Plan{Cells: of("parts", "read", "scale", "10000")}, false, false, nil},
 		"one start":            {"lifecycle", bench.Plan{Cells: two}, false, false, nil},
+		"many cells":           {"cpu", bench.Plan{Cells: make([]bench.Cell, 25)}, false, false, nil},
 		"starts":               {"lifecycle", bench.Plan{Cells: of("starts", "5")}, false, true, nil},
 		"too large":            {"memory", bench.Plan{Cells: of("size", "1TiB")}, false, false, nil},
 		"a hook before trials": {"cpu", bench.Plan{

@@ -23,6 +23,7 @@ type turnsPlant struct {
 	// truth lies between low and high, as far as this run knows it; nil = nobody knows it.
 	truth func(d report.Document) (low, high float64)
 	whole string // why no turns may be taken; "" = they have to be
+	long  bool   // only in the long form
 }
 
 func turnsPlants() map[string]turnsPlant {
@@ -33,7 +34,7 @@ func turnsPlants() map[string]turnsPlant {
 			args: func(t *testing.T, p *testEnv) []string {
 				return slices.Concat(compute, []string{"--param", "time=200ms"}, p.runWithCause(t, "runc.start.20ms"))
 			},
-			metric: "cpu.single",
+			metric: "cpu.single", long: true,
 		},
 		"5 % more work for each request": {
 			engine: "runc", args: moreWork, metric: "http.time.p50", verdict: "worse",
@@ -55,7 +56,7 @@ func turnsPlants() map[string]turnsPlant {
 			args: func(*testing.T, *testEnv) []string {
 				return []string{"net-rtt", "--engine", "docker", "--network", "host,published", "--param", "pings=5000"}
 			},
-			metric: "rtt.p50", verdict: "worse",
+			metric: "rtt.p50", verdict: "worse", long: true,
 		},
 	}
 }
@@ -88,6 +89,9 @@ var busyServer = sync.OnceValues(func() ([]byte, error) { return buildProgram("s
 // The short form wants that of one of two runs, which chance spoils in 1 of 400. The long one counts.
 func TestPlantedInTurns(t *testing.T) {
 	for name, plant := range turnsPlants() {
+		if plant.long && testing.Short() {
+			continue
+		}
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			require(t, plant.engine)
 			p := newTestEnv(t)

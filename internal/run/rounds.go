@@ -76,14 +76,15 @@ type member struct {
 	err     error // why the run cannot continue
 }
 
-// yield gives the baton back until it comes again.
+// yield gives the baton back until it comes again. What it costs tare to look at counters at both ends of a turn is not
+// in what tare used in the trial: nothing is measured at that time.
 func (m *member) yield() {
 	resume := func() {}
-	if m.watched {
-		resume = m.watch.suspend()
-	}
 	if m.counts {
 		m.usage.end(m.clock)
+	}
+	if m.watched {
+		resume = m.watch.suspend()
 	}
 	m.spent = m.now()
 	m.limit.Stop()
@@ -91,10 +92,10 @@ func (m *member) yield() {
 	<-m.baton
 	m.since = m.clock()
 	m.limit.Reset(max(m.left-m.spent, 0))
+	resume()
 	if m.counts {
 		m.usage.begin(m.clock)
 	}
-	resume()
 }
 
 // now is how long the member has had the baton.

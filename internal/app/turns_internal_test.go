@@ -55,7 +55,7 @@ func TestChooseTurns(t *testing.T) {
 		"one start":            {"lifecycle", bench.Plan{Cells: two}, false, false, nil},
 		"many cells":           {"cpu", bench.Plan{Cells: make([]bench.Cell, 25)}, false, false, nil},
 		"starts":               {"lifecycle", bench.Plan{Cells: of("starts", "5")}, false, true, nil},
-		"too large":            {"memory", bench.Plan{Cells: of("size", "1TiB")}, false, false, nil},
+		"memory alone":         {"memory", bench.Plan{Cells: two}, false, false, nil},
 		"a hook before trials": {"cpu", bench.Plan{
 			Cells: two, Hooks: []bench.Hook{{When: bench.BeforeTrial, Do: bench.HookDropCaches}},
 		}, false, false, nil},

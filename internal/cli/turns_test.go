@@ -24,7 +24,6 @@ func TestWorkloadsInTurns(t *testing.T) {
 	}
 	for workload, options := range map[string]string{
 		"disk":           "--param patterns=randread,read --param size=4MiB --param time=60ms",
-		"memory":         "--param size=1MiB --param time=60ms",
 		"net-rtt":        "--network host --param pings=5000 --param warmup=100",
 		"net-throughput": "--network host --param time=100ms --param warmup=20ms",
 		"http":           "--factor size=1KiB --param connections=4 --param time=100ms --param warmup=20ms",

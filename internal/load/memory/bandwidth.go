@@ -33,17 +33,12 @@ func kernels() []kernel {
 	}
 }
 
-// copying is the kernel that copies.
-func copying() kernel {
-	all := kernels()
-	return all[slices.IndexFunc(all, func(k kernel) bool { return k.name == Copy })]
-}
-
-// bandwidths measures moves on all threads at once, each for the same share of the time.
-func bandwidths(page *turn.Page, r *load.Report, a *arrays, share time.Duration, moves ...kernel) error {
+// bandwidths measures the moves on all threads at once, each for the same share of the time.
+func bandwidths(r *load.Report, a *arrays, share time.Duration) error {
+	moves := kernels()
 	for _, m := range moves {
 		rates, errs := make([]float64, a.threads), make([]error, a.threads)
-		speeds := load.RunThreads(page, a.threads, func(i int, clock *turn.Clock) {
+		_ = load.RunThreads(nil, a.threads, func(i int, clock *turn.Clock) {
 			w := pass{
 				kernel: m, a: part(a.words[0], i, a.threads), b: part(a.words[1], i, a.threads), c: part(a.words[2], i, a.threads),
 			}
@@ -55,7 +50,6 @@ func bandwidths(page *turn.Page, r *load.Report, a *arrays, share time.Duration,
 			}
 			r.Values[m.name] += rate
 		}
-		r.AddSlices(m.name, speeds)
 	}
 	return a.verify()
 }
@@ -90,8 +84,6 @@ func (w *pass) rate(clock *turn.Clock, share time.Duration) (float64, error) {
 		if start == 0 && now >= share/10 {
 			blocks, start = 0, now
 		}
-		clock.Did(block)
-		clock.Pause(now)
 	}
 	return float64(blocks) * block * float64(w.bytes) / (now - start).Seconds(), nil
 }

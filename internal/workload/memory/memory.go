@@ -46,7 +46,6 @@ func (workload) Metrics() []bench.Metric {
 		all = append(all, latency(name, "memory latency, "+name[len(memory.Latency)+1:], bench.Detail, "Like "+memory.Latency+
 			", with a part of the array as the working set."))
 	}
-	all = bench.WithStretches(all, memory.Copy, memory.Latency)
 	return append(all, supervise.Counters()...)
 }
 
@@ -127,19 +126,6 @@ func (workload) CheckParams(params map[string]string) error {
 		return nil
 	}
 	return sysbench.UnknownOptions(workload{}.Params(), params, "pages", "mappings")
-}
-
-// TakesTurns implements bench.TurnTaker.
-func (workload) TakesTurns(params map[string]string) bool { return params["tool"] == "" }
-
-// RestingMemory implements bench.Hoarder: three arrays. One more is there only in the cell's own turn, while an
-// array is mapped anew.
-func (workload) RestingMemory(params map[string]string) int64 {
-	size, err := bytesOf(options(bench.Task{Params: params})["size"])
-	if err != nil {
-		return 0 // the run will say so
-	}
-	return 3 * size
 }
 
 // Setup implements bench.Fixturer.

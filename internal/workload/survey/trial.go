@@ -158,10 +158,13 @@ func (s group) reset(ctx context.Context) error {
 
 func (s group) run(ctx context.Context, clock bench.Clock, sum *summary) error {
 	r := s.parts[0]
-	if s.shared == nil {
-		if turns := r.task.Turns; turns != nil && turns.On() {
-			turns.Part(r.number)
+	if turns := r.task.Turns; turns != nil && turns.On() {
+		turns.Part(r.number)
+		if _, err := turns.Wait(ctx, true); err != nil { // nothing of this group is alive in the parts before it
+			return err
 		}
+	}
+	if s.shared == nil {
 		return r.Workload.Run(ctx, r.task, bench.MeterOf(clock, sum.of(r)))
 	}
 	sinks := make([]supervise.PartSink, len(s.parts))

@@ -17,7 +17,7 @@ func Defaults() map[string]string {
 		"precision":          strconv.FormatFloat(100*defaultPrecision, 'g', -1, 64) + "%",
 		"smallest":           "auto",
 		"warmup":             strconv.Itoa(defaultWarmup),
-		"interleave":         "auto",
+		"interleave":         "off",
 		"washout":            unit.FormatDuration(defaultWashout),
 		"timeouts.trial":     unit.FormatDuration(defaultTrial),
 		"timeouts.operation": unit.FormatDuration(defaultOperation),

@@ -114,7 +114,7 @@ func trialKeys() []key[file] {
 		fieldOf("washout", "The longest wait between trials for the machine to settle, or `off`. Default: `100ms`.",
 			"washout: 200ms", located(withWord(duration(), "off", 0)), func(f *f) *placed[time.Duration] { return &f.washout }),
 		fieldOf("interleave", "How long the turns are in which the cells of a block take turns: `auto` (20 ms where turns "+
-			"change nothing), `off` (each trial runs whole) or a time. Default: `auto`.", "interleave: 20ms",
+			"change nothing), `off` (each trial runs whole) or a time. Default: `off`.", "interleave: 20ms",
 			located(withWord(withWord(slice(), "off", 0), "auto", AutoSlice)),
 			func(f *f) *placed[time.Duration] { return &f.slice }),
 		fieldOf("seed", "Determines the order of trials. Default: a random number for each run, which is stored with it.",

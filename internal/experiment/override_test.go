@@ -129,7 +129,7 @@ func TestOverrideFields(t *testing.T) {
 		Params: []bench.Label{{Key: "clients", Value: "4"}}, Labels: []bench.Label{{Key: "ticket", Value: "X-2"}},
 		Primary: []string{"rate"},
 		Blocks:  "3..40", Precision: []string{"5%"}, Smallest: []string{"4%"}, Budget: "off", Washout: "1s",
-		Trial: "9s", Operation: "8s", Slice: "5ms",
+		Trial: "9s", Operation: "8s",
 		Warmup: &warmup, Seed: &seed, Control: &control, Syscalls: true, Timeline: 5,
 	})
 	if err != nil {
@@ -141,8 +141,7 @@ func TestOverrideFields(t *testing.T) {
 	p.Factors, p.Cells = nil, nil
 	want := bench.Plan{
 		Name: "x", Workload: "burst", Seed: 9, Warmup: 2, MinBlocks: 9, MaxBlocks: 40, Precision: 0.05, Smallest: 0.04,
-		TrialTime: 9 * time.Second, OpTime: 8 * time.Second, Washout: time.Second, Slice: 5 * time.Millisecond,
-		Restrict: []string{"rate"}, Syscalls: true, Timeline: 5,
+		TrialTime: 9 * time.Second, OpTime: 8 * time.Second, Washout: time.Second, Restrict: []string{"rate"}, Syscalls: true, Timeline: 5,
 		Labels: []bench.Label{{Key: "owner", Value: "me"}, {Key: "ticket", Value: "X-2"}},
 	}
 	if diff := cmp.Diff(want, p); diff != "" {

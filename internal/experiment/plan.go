@@ -95,7 +95,7 @@ func (p *planner) header(seed uint64) bench.Plan {
 		TrialTime: f.timeouts.trial.or(defaultTrial),
 		OpTime:    f.timeouts.operation.or(defaultOperation),
 		Washout:   f.washout.or(defaultWashout),
-		Slice:     f.slice.or(AutoSlice),
+		Slice:     f.slice.or(0),
 		Syscalls:  f.syscalls.or(false),
 		Hooks:     f.hooks,
 		Labels:    f.labels,

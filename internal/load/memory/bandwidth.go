@@ -2,7 +2,6 @@ package memory
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/tare-bench/tare/internal/load"

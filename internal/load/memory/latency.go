@@ -37,7 +37,7 @@ func latencies(r *load.Report, memory []uint64, share time.Duration) error {
 	sizes := Sizes(int64(wholeSet(memory)) * wordSize)
 	for _, size := range sizes {
 		c := newChase(memory[:size/wordSize])
-		each, err := c.measure(share/2/time.Duration(len(sizes)))
+		each, err := c.measure(share / 2 / time.Duration(len(sizes)))
 		if err != nil {
 			return err
 		}

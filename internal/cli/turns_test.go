@@ -57,7 +57,8 @@ func TestNoTurnsOnOnePort(t *testing.T) {
 	p := newTestEnv(t)
 	p.must(t, "run", "http", "--engine", engine+","+engine+",name=other", "--network", "host", "--param",
 		"port="+strconv.Itoa(int(port)), "--factor", "size=1KiB", "--param", "connections=4", "--param", "time=100ms", "--param",
-		"warmup=20ms", "--blocks", "2", "--warmup", "0", "--washout", "off", "--precision", "off", "--no-control")
+		"warmup=20ms", "--interleave", "auto", "--blocks", "2", "--warmup", "0", "--washout", "off", "--precision", "off",
+		"--no-control")
 	run := p.last(t)
 	for i := range run.Samples {
 		s := &run.Samples[i]

@@ -122,10 +122,13 @@ func TestBuiltinExperiments(t *testing.T) {
 			}, tt.args...)
 			var d report.Document
 			result := p.begin(t, args...).endWithin(t, 4*testTimeout) // eight servers, each with a cluster of its own
-			if result.code != 0 {
+			if result.code != 0 && result.code != someFailed {
 				t.Fatalf("exit code %d\n%s", result.code, result.stderr)
 			}
 			decode(t, result.stdout, &d)
+			if result.code == someFailed {
+				t.Fatalf("%+v\n%s", d.Failed, result.stderr)
+			}
 			for _, name := range tt.want {
 				wantValues(t, d, name, tt.lack)
 			}

@@ -25,11 +25,11 @@ func TestWorkloadsInTurns(t *testing.T) {
 	for workload, options := range map[string]string{
 		"disk":           "--param patterns=randread,read --param size=4MiB --param time=60ms",
 		"net-rtt":        "--network host --param pings=5000 --param warmup=100",
-		"net-throughput": "--network host --param time=100ms --param warmup=20ms",
+		"net-throughput": "--network host --param time=400ms --param warmup=20ms",
 		"http":           "--factor size=1KiB --param connections=4 --param time=100ms --param warmup=20ms",
 		"lifecycle":      "--param starts=3",
 		"quick": "--param cpu.time=40ms --param memory.time=40ms --param memory.size=1MiB --param disk.size=4MiB " +
-			"--param net-rtt.pings=5000 --param net-throughput.time=60ms",
+			"--param net-rtt.pings=5000 --param net-throughput.time=400ms",
 	} {
 		t.Run(workload, func(t *testing.T) {
 			t.Parallel() // as above

@@ -14,6 +14,9 @@ type Turns interface {
 	// not wait keeps its turn. New says that what it will do in it is a new stage: in the cells of a
 	// block, stages with the same number take turns with one another.
 	Wait(ctx context.Context, new bool) (slice time.Duration, err error)
+	// WaitSettled is Wait for a new stage that begins with a new container: first the effects of what the other
+	// cells have just done are gone, as before a trial.
+	WaitSettled(ctx context.Context) error
 	// Part says that what follows belongs to the part of this number, from 0, of what all cells do. The
 	// stages of a part come after those of the parts before it, in all cells alike.
 	Part(number int)

@@ -42,7 +42,19 @@ func (t *turns) Wait(ctx context.Context, begins bool) (time.Duration, error) {
 	if begins {
 		t.trial.stage++
 	}
-	t.trial.yield()
+	return t.next(ctx, func() {})
+}
+
+// WaitSettled implements bench.Turns.
+func (t *turns) WaitSettled(ctx context.Context) error {
+	t.trial.stage++
+	_, err := t.next(ctx, func() { t.trial.settle(ctx) })
+	return err
+}
+
+// next gives the baton back until it comes again, and then calls ready.
+func (t *turns) next(ctx context.Context, ready func()) (time.Duration, error) {
+	t.trial.yield(ready)
 	if err := context.Cause(ctx); err != nil || !t.off {
 		return t.trial.slice, err
 	}
@@ -56,18 +68,19 @@ type member struct {
 	clock func() time.Duration
 	watch *watch
 
-	begin       func()        // runs the trial; nil once it has begun
-	fatal       func()        // ends the other trials
-	baton, back chan struct{} // back has room for one, so that a stuck trial that ends after all is not in the way
-	stage       int           // that it has reached, from 1
-	since       time.Duration // when it got the baton
-	spent       time.Duration // with the baton, before
-	left        time.Duration // that it may have the baton in all
-	limit       *time.Timer   // ends the trial after that
-	watched     bool          // instruments watch it
-	usage       usage         // what tare itself used in it
-	counts      bool          // usage is counted
-	over        chan struct{} // closed when its context has ended
+	settle      func(context.Context) // waits until the effects of the others' last turns are gone
+	begin       func()                // runs the trial; nil once it has begun
+	fatal       func()                // ends the other trials
+	baton, back chan struct{}         // back has room for one, so that a stuck trial that ends after all is not in the way
+	stage       int                   // that it has reached, from 1
+	since       time.Duration         // when it got the baton
+	spent       time.Duration         // with the baton, before
+	left        time.Duration         // that it may have the baton in all
+	limit       *time.Timer           // ends the trial after that
+	watched     bool                  // instruments watch it
+	usage       usage                 // what tare itself used in it
+	counts      bool                  // usage is counted
+	over        chan struct{}         // closed when its context has ended
 
 	stuck   atomic.Bool // it did not come back: nothing below may be read
 	ended   bool
@@ -76,9 +89,9 @@ type member struct {
 	err     error // why the run cannot continue
 }
 
-// yield gives the baton back until it comes again. What it costs tare to look at counters at both ends of a turn is not
-// in what tare used in the trial: nothing is measured at that time.
-func (m *member) yield() {
+// yield gives the baton back until it comes again, and then calls ready. What that and looking at counters at both ends
+// of a turn cost is not in what tare used in the trial: nothing is measured at that time.
+func (m *member) yield(ready func()) {
 	resume := func() {}
 	if m.counts {
 		m.usage.end(m.clock)
@@ -92,6 +105,7 @@ func (m *member) yield() {
 	<-m.baton
 	m.since = m.clock()
 	m.limit.Reset(max(m.left-m.spent, 0))
+	ready()
 	resume()
 	if m.counts {
 		m.usage.begin(m.clock)
@@ -252,7 +266,7 @@ func (r *runner) runWhole(condition string) {
 func (r *runner) member(ctx context.Context, cancel func(), t bench.Trial) *member {
 	m := &member{
 		trial: t, slice: r.plan.Slice, clock: r.Clock, watch: &r.watch, fatal: cancel,
-		baton: make(chan struct{}), back: make(chan struct{}, 1), over: make(chan struct{}),
+		settle: r.settle, baton: make(chan struct{}), back: make(chan struct{}, 1), over: make(chan struct{}),
 	}
 	if own := r.turns[t.Cell]; own != nil {
 		own.trial = m

@@ -382,3 +382,34 @@ func TestTurnsInterrupted(t *testing.T) {
 		})
 	}
 }
+
+// A stage that begins with a new container comes right after a washout, as a trial does.
+func TestTurnsSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b *harness
+		b = newHarness(t, bench.Plan{MaxBlocks: 1, Slice: slice}, func(ctx context.Context, task bench.Task, _ bench.Meter) error {
+			for range 3 {
+				if err := task.Turns.WaitSettled(ctx); err != nil {
+					return err
+				}
+				b.journal.add("%s starts", task.Engine.Name())
+			}
+			return nil
+		}, "a", "b")
+		if _, err := run.Run(t.Context(), b.options); err != nil {
+			t.Fatal(err)
+		}
+		starts := 0
+		for i, line := range b.journal.lines {
+			if !strings.HasSuffix(line, " starts") {
+				continue
+			}
+			if starts++; b.journal.lines[i-1] != "settle" {
+				t.Errorf("%q comes after %q, want a washout before it", line, b.journal.lines[i-1])
+			}
+		}
+		if starts != 6 {
+			t.Errorf("%d starts, want 6: %q", starts, b.journal.lines)
+		}
+	})
+}

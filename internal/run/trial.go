@@ -144,10 +144,15 @@ func (r *runner) ready(run, limited context.Context, t bench.Trial) error {
 		return &bench.OpError{Op: opPrepare, Err: err}
 	}
 	collectGarbage()
-	if r.plan.Washout > 0 {
-		r.Machine.Settle(limited, r.plan.Washout)
-	}
+	r.settle(limited)
 	return limited.Err()
+}
+
+// settle is the washout, if there is one.
+func (r *runner) settle(ctx context.Context) {
+	if r.plan.Washout > 0 {
+		r.Machine.Settle(ctx, r.plan.Washout)
+	}
 }
 
 // suspendFixture undoes what the fixture did for this trial.

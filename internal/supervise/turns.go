@@ -70,8 +70,8 @@ func (p *Process) CheckTurns(ctx context.Context, from bench.Turns) error {
 	return nil
 }
 
-// CheckPort returns an error if a server on that port of that network (see bench.Spec) must not be alive beside those of
-// other cells: it would be the same port of the host.
+// CheckPort returns an error if a server on that port of that network (see bench.Spec) must not be alive beside
+// those of other cells: it would be the same port of the host.
 func CheckPort(from bench.Turns, network string, port uint16) error {
 	if !taken(from) || OwnNetwork(network) {
 		return nil

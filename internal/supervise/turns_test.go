@@ -25,6 +25,11 @@ func (a *alone) On() bool { return true }
 
 func (a *alone) Part(int) {}
 
+func (a *alone) WaitSettled(ctx context.Context) error {
+	_, err := a.Wait(ctx, true)
+	return err
+}
+
 func (a *alone) Wait(ctx context.Context, begins bool) (time.Duration, error) {
 	a.turns++
 	if begins {

@@ -153,7 +153,7 @@ func (w workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	}
 	for range starts {
 		if turning {
-			if _, err := t.Turns.Wait(ctx, true); err != nil {
+			if err := t.Turns.WaitSettled(ctx); err != nil {
 				return err
 			}
 		}

@@ -160,7 +160,7 @@ func (s group) run(ctx context.Context, clock bench.Clock, sum *summary) error {
 	r := s.parts[0]
 	if turns := r.task.Turns; turns != nil && turns.On() {
 		turns.Part(r.number)
-		if _, err := turns.Wait(ctx, true); err != nil { // nothing of this group is alive in the parts before it
+		if err := turns.WaitSettled(ctx); err != nil { // nothing of this group is alive in the parts before it
 			return err
 		}
 	}

@@ -182,10 +182,11 @@ type workingContainer struct {
 	ID      string `json:"Id"`
 	ImageID string
 	State   string
-	run     string // whose build made it, by its image; empty if that is not known
+	run     string // that made it, by its image; empty if that is not known
 }
 
-// workingContainers lists the working containers of all builds.
+// workingContainers lists the containers that only Podman's storage knows: the working containers of all builds, and
+// those that Podman could not finish making, as on a full disk.
 func (c *client) workingContainers(ctx context.Context) ([]workingContainer, error) {
 	all, err := c.allContainers(ctx)
 	if err != nil {
@@ -203,34 +204,62 @@ func (c *client) workingContainers(ctx context.Context) ([]workingContainer, err
 	for _, i := range images {
 		runs[i.ID] = bench.MarkedBy(i.Labels[bench.BuildLabel])
 	}
+	named, err := c.runsOfImages(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for i, w := range all {
-		if all[i].run = runs[w.ImageID]; all[i].run == "" {
-			all[i].run = owned.RunOf(c.baseOf(w.ID))
+		if all[i].run = runs[w.ImageID]; all[i].run != "" {
+			continue
+		}
+		switch base, err := c.baseOf(w.ID); {
+		case err == nil:
+			all[i].run = owned.RunOf(base)
+		default: // it never was a build's, or that could not be written
+			all[i].run = named[w.ImageID]
 		}
 	}
 	return all, nil
+}
+
+// runsOfImages returns the run to which all names of an image belong, by the image's ID.
+func (c *client) runsOfImages(ctx context.Context) (map[string]string, error) {
+	images, err := survey[[]imageInspection](ctx, c, "/images/json")
+	if err != nil {
+		return nil, c.failed("list images", err)
+	}
+	runs := map[string]string{}
+	for _, i := range images {
+		for n, tag := range i.RepoTags {
+			if run := owned.RunOf(tag); n == 0 || run == runs[i.ID] {
+				runs[i.ID] = run
+			} else {
+				delete(runs, i.ID)
+				break
+			}
+		}
+	}
+	return runs, nil
 }
 
 // longestState is how many bytes of the state of a working container are read.
 const longestState = 4 << 20
 
 // baseOf is the name by which the build of a working container asked for its image: the argument that Build gives,
-// in the file in which Podman's library keeps the state of a build; empty if that cannot be read. The image's name in
-// that file, as in lists, is any that the image has, which can be that of another run.
-func (c *client) baseOf(id string) string {
+// in the file in which Podman's library keeps the state of a build; an error if there is no such file. The image's name
+// in that file, as in lists, is any that the image has, which can be that of another run.
+func (c *client) baseOf(id string) (string, error) {
 	if !isImageID(id) { // it becomes a part of a path
-		return ""
+		return "", nil
 	}
 	file, err := os.Open(filepath.Join(c.Store.GraphRoot, c.Store.Driver+"-containers", id, "userdata", "buildah.json"))
 	if err != nil {
-		return ""
+		return "", err
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	var state struct{ Args map[string]string }
-	if json.NewDecoder(io.LimitReader(file, longestState)).Decode(&state) != nil {
-		return ""
-	}
-	return state.Args[bench.BuildBase]
+	err = json.NewDecoder(io.LimitReader(file, longestState)).Decode(&state)
+	return state.Args[bench.BuildBase], err
 }
 
 // allContainers lists all containers, with those of builds.

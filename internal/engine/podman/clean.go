@@ -44,6 +44,9 @@ func (c *client) list(ctx context.Context, add func(run, kind, id string)) error
 			return err
 		}
 	}
+	if err := c.listBuilds(ctx, add); err != nil { // an image can only go after the containers that use it
+		return err
+	}
 	images, err := survey[[]imageInspection](ctx, c, "/images/json")
 	if err != nil {
 		return c.failed("list images", err)
@@ -53,10 +56,7 @@ func (c *client) list(ctx context.Context, add func(run, kind, id string)) error
 			add(owned.RunOf(tag), owned.KindImage, tag)
 		}
 	}
-	if err := c.listPods(ctx, add); err != nil {
-		return err
-	}
-	return c.listBuilds(ctx, add)
+	return c.listPods(ctx, add)
 }
 
 // listBuilds lists what builds of all runs have left.

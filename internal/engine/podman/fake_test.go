@@ -239,6 +239,37 @@ func TestLeftoversOfOthers(t *testing.T) {
 	}
 }
 
+// What only Podman's storage knows belongs to the run whose image it uses, unless it is another one's build, or the image
+// is another one's too. It goes before the image.
+func TestLeftoversOfStorage(t *testing.T) {
+	root, broken, build, shared := t.TempDir(), strings.Repeat("a", 64), strings.Repeat("b", 64), strings.Repeat("c", 64)
+	state := filepath.Join(root, "overlay-containers", build, "userdata")
+	if err := errors.Join(os.MkdirAll(state, 0o700),
+		os.WriteFile(filepath.Join(state, "buildah.json"), []byte(`{"Args":{"X":"y"}}`), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	e, _ := open(t, apitest.Answers{
+		"GET /info": apitest.Reply(200, `{"host":{"cgroupControllers":["memory"],"cgroupVersion":"v2","ociRuntime":{"name":"crun"}},
+			"store":{"graphDriverName":"overlay","graphRoot":"`+root+`"},"version":{"Version":"5.4.2"}}`),
+		"GET /containers/json": apitest.Reply(200, `[{"Id":"`+broken+`","ImageID":"own","State":"storage"},`+
+			`{"Id":"`+build+`","ImageID":"own","State":"storage"},{"Id":"`+shared+`","ImageID":"shared","State":"storage"}]`),
+		"GET /images/json": apitest.Reply(200, `[{"Id":"own","RepoTags":["tare.local/dead/podman/agent:latest"]},`+
+			`{"Id":"shared","RepoTags":["tare.local/dead/podman/other:latest","debian:12"]}]`),
+		"GET /networks/json": apitest.Reply(200, `[]`),
+		"GET /volumes/json":  apitest.Reply(200, `[]`),
+		"GET /pods/json":     apitest.Reply(200, `[]`),
+	})
+	left, err := e.Leftovers(t.Context(), func(run string) bool { return run == "dead" })
+	var ids []string
+	for _, l := range left {
+		ids = append(ids, l.ID)
+	}
+	want := []string{broken, "tare.local/dead/podman/agent:latest", "tare.local/dead/podman/other:latest"}
+	if err != nil || !slices.Equal(ids, want) {
+		t.Errorf("Leftovers = %v, %v; want %q", left, err, want)
+	}
+}
+
 func TestOutputThatOnlyTheLogHas(t *testing.T) {
 	apitest.OutputOfLog(t, open, "overlay-containers/c1/userdata/ctr.log", func(root string) apitest.Answers {
 		return apitest.Answers{

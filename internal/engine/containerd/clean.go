@@ -56,12 +56,10 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 			return nil, e.failed("list leftovers", err)
 		}
 	}
-	if err := e.buildLeftovers(ctx, s, left); err != nil {
-		return nil, err
-	}
+	buildErr := e.buildLeftovers(ctx, s, left) // what else is left is listed all the same
 	devices, err := netdev.Leftovers(e.cfg.Name, e.cfg.Name, dead)
 	data, dataErr := e.data.Leftovers(dead)
-	return slices.Concat(left.Found, devices, data), errors.Join(err, dataErr)
+	return slices.Concat(left.Found, devices, data), errors.Join(buildErr, err, dataErr)
 }
 
 // listContainers lists the containers, then the snapshots that belong to no container.

@@ -8,7 +8,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 BUILD    = GOOS=linux GOGC=400 $(GO) build -trimpath
 TOOL     = $(GO) tool -modfile=tools/go.mod
 LDFLAGS  = -s -w -X github.com/tare-bench/tare/internal/cli.version=$(VERSION)
-AGENTS   = internal/image/agentbin/tare-agent-linux-
+AGENTS   = internal/image/agentbin
 
 export CGO_ENABLED ?= 0
 # What any step compiles is what is released, so that each package is compiled once.
@@ -23,7 +23,7 @@ build: agent ## leave bin/tare
 	GOARCH=$(GOARCH) $(BUILD) -ldflags '$(LDFLAGS)' -o bin/tare ./cmd/tare
 
 # The program for another architecture, which lies beside the one of this machine: see docs/two-machines.md.
-bin/tare-linux-%: $(AGENTS)%
+bin/tare-linux-%: $(AGENTS)/%/tare-agent
 	GOARCH=$* $(BUILD) -ldflags '$(LDFLAGS)' -o $@ ./cmd/tare
 
 pages: agent ## leave manual pages and completions in bin
@@ -50,21 +50,21 @@ uninstall: ## remove what 'make install' copies, and no stored run
 
 # The agent is what runs inside containers. Its entry point is not the Go
 # runtime's but a few instructions that read the clock first.
-agent: $(AGENTS)$(GOARCH)
-$(AGENTS)%: FORCE
+agent: $(AGENTS)/$(GOARCH)/tare-agent
+$(AGENTS)/%/tare-agent: FORCE
 	CGO_ENABLED=0 GOARCH=$* $(BUILD) -buildvcs=false -ldflags '-s -w -E tare_start' -o $@ ./cmd/tare-agent
 FORCE:
 
-check: build $(AGENTS)arm64 ## everything that a change must pass, on real engines
+check: build $(AGENTS)/arm64/tare-agent ## everything that a change must pass, on real engines
 	scripts/with-engines scripts/check
 
-lint: build $(AGENTS)arm64 ## what of it needs no engines
+lint: build $(AGENTS)/arm64/tare-agent ## what of it needs no engines
 	scripts/check lint
 
 test: build ## the tests of it alone
 	scripts/with-engines scripts/check pure race live timing
 
-soak: build $(AGENTS)arm64 ## the long form, at most an hour; run it before an issue is called resolved
+soak: build $(AGENTS)/arm64/tare-agent ## the long form, at most an hour; run it before an issue is called resolved
 	scripts/with-engines scripts/soak/run $(STAGES)
 
 generate: build ## docs that are made from the code

@@ -5,7 +5,7 @@
 // It is built without cgo and with an entry point of its own:
 //
 //	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -E tare_start' \
-//		-o internal/image/agentbin/tare-agent-linux-$GOARCH ./cmd/tare-agent
+//		-o internal/image/agentbin/$GOARCH/tare-agent ./cmd/tare-agent
 //
 // tare_start (entry_$GOARCH.s) reads CLOCK_MONOTONIC before the Go runtime
 // exists, so that the mark is the time of the program's first instruction.

@@ -3,7 +3,6 @@ package image
 import (
 	"bytes"
 	"context"
-	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,18 +21,12 @@ import (
 	"github.com/tare-bench/tare/internal/image/pack"
 )
 
-// The directory always contains a README, so that this compiles before the agent is built.
-//
-//go:embed agentbin
-var agentFiles embed.FS
-
 // AgentBinary returns the agent for this machine's architecture that was
 // embedded when tare was built.
 func AgentBinary() ([]byte, error) {
-	name := "tare-agent-linux-" + runtime.GOARCH
-	b, err := agentFiles.ReadFile(path.Join("agentbin", name))
+	b, err := agentFiles.ReadFile(path.Join("agentbin", runtime.GOARCH, "tare-agent"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("this binary of tare does not contain %s: build tare with 'make build'", name)
+		return nil, fmt.Errorf("this binary of tare has no agent for %s: build tare with 'make build'", runtime.GOARCH)
 	}
 	return b, err
 }

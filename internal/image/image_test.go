@@ -81,8 +81,8 @@ func TestAgentImageIsReproducible(t *testing.T) {
 }
 
 func TestAgentBinary(t *testing.T) {
-	name := "tare-agent-linux-" + runtime.GOARCH
-	built, err := os.ReadFile(filepath.Join("agentbin", name))
+	name := filepath.Join("agentbin", runtime.GOARCH, "tare-agent")
+	built, err := os.ReadFile(name)
 	got, embedErr := image.AgentBinary()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -66,7 +66,7 @@ suites() {
 	need go golang-go
 	mkdir "$work/tests"
 	(cd "$tree" && CGO_ENABLED=0 go test -c -o "$work/tests/" "${@/#/./internal/engine/}")
-	cp "$tree/internal/image/agentbin/tare-agent-linux-$(go env GOARCH)" "$work/tests/agent"
+	cp "$tree/internal/image/agentbin/$(go env GOARCH)/tare-agent" "$work/tests/agent"
 }
 
 # A Debian 13 with its engines, which is the root of machines of two kinds: of

@@ -9,7 +9,7 @@ const apart = "<!-- -->"
 // A bracket alone is harmless, and intervals are easier to read without a backslash.
 var inMarkdown = strings.NewReplacer(
 	`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "~", `\~`, "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;",
-	"](", `]\(`, "][", `]\[`, "]:", `]\:`, "://", `:\//`, "www.", `www\.`,
+	"](", `]\(`, "][", `]\[`, "]://", `]\:\//`, "]:", `]\:`, "://", `:\//`, "www.", `www\.`,
 	"@", "@"+apart, "#", "#"+apart,
 )
 

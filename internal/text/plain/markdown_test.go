@@ -14,6 +14,7 @@ func TestMarkdown(t *testing.T) {
 		"<b>&amp;":                 "&lt;b&gt;&amp;amp;",
 		"[x](y) ![x][y] [x]: y":    `[x]\(y) ![x]\[y] [x]\: y`,
 		"https://a www.b":          `https:\//a www\.b`,
+		"[x]://y":                  `[x]\:\//y`,
 		"@all":                     "@<!-- -->all",
 		"shop@sha256:1":            "shop@<!-- -->sha256:1",
 		"a/b#12":                   "a/b#<!-- -->12",
@@ -28,6 +29,7 @@ func TestMarkdown(t *testing.T) {
 // Whatever comes, nothing is left that a forge would act upon.
 func FuzzMarkdown(f *testing.F) {
 	f.Add("@<!-- -->x#1://www.](")
+	f.Add("]://")
 	f.Fuzz(func(t *testing.T, text string) {
 		got := strings.ReplaceAll(plain.Markdown(text), "<!-- -->", "\x00")
 		for _, active := range []string{"<", ">", "](", "://", "www."} {

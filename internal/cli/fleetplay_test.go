@@ -169,7 +169,7 @@ func TestFleetKilled(t *testing.T) {
 // killClient kills a client at one of the requests from the first object on, before the server does what is asked or
 // after that.
 func killClient(t *testing.T, at int, after bool) {
-	reached, dead := make(chan struct{}), make(chan struct{})
+	reached, dead, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	buried := sync.OnceFunc(func() { close(dead) })
 	var began atomic.Bool
 	var requests atomic.Int64
@@ -182,7 +182,7 @@ func killClient(t *testing.T, at int, after bool) {
 		}
 		close(reached)
 		<-dead
-		return &kubetest.Fault{Late: after}
+		return &kubetest.Fault{Late: after, Over: func() { close(over) }}
 	}, "web-1", "web-2", "web-3")
 	t.Cleanup(buried)
 	client := p.begin(t, fleetArgs("run", "--round", "1s", "--lead", "1s", "--confirm", "0")...)
@@ -196,6 +196,7 @@ func killClient(t *testing.T, at int, after bool) {
 	if got := client.end(t); got.code >= 0 {
 		t.Fatalf("exit code %d\n%s", got.code, got.stderr)
 	}
+	<-over // what the server makes later, no client can find
 	result := p.must(t, "fleet", "gather", "--qps", "1000")
 	wantNoObjects(t, s)
 	shown := p.shownFleet(t)

@@ -44,8 +44,9 @@ type Fault struct {
 	Code       int    // of the answer; 0 = the connection breaks
 	Reason     string // Kubernetes' word for it
 	Message    string
-	RetryAfter int  // seconds; 0 = the answer says nothing of it
-	Late       bool // the request is done all the same; only its answer is lost
+	RetryAfter int    // seconds; 0 = the answer says nothing of it
+	Late       bool   // the request is done all the same; only its answer is lost
+	Over       func() // called when nothing more is done of the request; may be nil
 }
 
 // A Request is one that the server got.
@@ -229,6 +230,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) spoil(w http.ResponseWriter, r *http.Request, f *Fault) {
 	if f.Late {
 		s.serve(httptest.NewRecorder(), r)
+	}
+	if f.Over != nil {
+		f.Over()
 	}
 	if f.Code == 0 {
 		panic(http.ErrAbortHandler)

@@ -151,8 +151,8 @@ func (w workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 	if t.Traced {
 		starts = 1
 	}
-	for range starts {
-		if turning {
+	for n := range starts {
+		if turning && n > 0 { // the trial has its turn already
 			if err := t.Turns.WaitSettled(ctx); err != nil {
 				return err
 			}

@@ -160,7 +160,8 @@ func (s group) run(ctx context.Context, clock bench.Clock, sum *summary) error {
 	r := s.parts[0]
 	if turns := r.task.Turns; turns != nil && turns.On() {
 		turns.Part(r.number)
-		if err := turns.WaitSettled(ctx); err != nil { // nothing of this group is alive in the parts before it
+		// The containers of this group are made only when all cells have ended the one before.
+		if err := turns.WaitSettled(ctx); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/bench"
 )
@@ -28,31 +29,33 @@ func (p *Planned) chooseTurns(remote bool, memory int64) {
 		why = "system calls are counted"
 	case hooksBetween(plan.Hooks):
 		why = "there is a hook before each trial"
-	case len(plan.Cells) > mostTogether:
-		why = fmt.Sprintf("there are %d cells, and at most %d are kept alive together", len(plan.Cells), mostTogether)
-	case tooLarge(p.Workload, plan.Cells, memory):
-		why = "all cells together would keep more than half of the memory"
 	}
 	if why != "" {
 		plan.Slice, plan.Whole = 0, []bench.Whole{{Reason: why}}
 		return
 	}
-	left := false
 	for _, c := range plan.Cells {
 		if why := wholeBecause(c.Spec); why != "" && plan.TakesTurnsIn(c.Condition) {
 			plan.Whole = append(plan.Whole, bench.Whole{Condition: c.Condition, Reason: c.Name + " has " + why})
 		}
 	}
-	for _, c := range plan.Cells {
-		left = left || plan.TakesTurnsIn(c.Condition)
-	}
-	if !left {
+	together := slices.Clone(plan.Cells)
+	together = slices.DeleteFunc(together, func(c bench.Cell) bool { return !plan.TakesTurnsIn(c.Condition) })
+	switch {
+	case len(together) == 0:
 		plan.Slice = 0
+	case len(together) > mostTogether:
+		why = fmt.Sprintf("there are %d cells, and at most %d are kept alive together", len(together), mostTogether)
+	case tooLarge(p.Workload, together, memory):
+		why = "all cells together would keep more than half of the memory"
+	}
+	if why != "" {
+		plan.Slice, plan.Whole = 0, []bench.Whole{{Reason: why}}
 	}
 }
 
-// mostTogether is how many cells of a block may be alive together. With more, a round takes as long as what it is to
-// be shorter than, and their engines have work that nobody asked about.
+// mostTogether is how many cells of a block may be alive together. A round of 24 slices takes half a second already:
+// disturbances of that length no longer meet all cells alike. And engines have work with containers that rest.
 const mostTogether = 24
 
 // takesTurns reports whether the workload has stages that can take turns, in every cell.

@@ -23,6 +23,12 @@ func TestChooseTurns(t *testing.T) {
 		}
 		return cells
 	}
+	some := func(n int, condition string, spec bench.Spec) (cells []bench.Cell) { // and as many under another one
+		for range n {
+			cells = append(cells, bench.Cell{Condition: "all"}, bench.Cell{Name: "few", Condition: condition, Spec: spec})
+		}
+		return cells
+	}
 	for name, test := range map[string]struct {
 		workload string
 		plan     bench.Plan
@@ -54,8 +60,11 @@ func TestChooseTurns(t *testing.T) {
 		"too large a database": {"postgres", bench.Plan{Cells: of("parts", "read", "scale", "10000")}, false, false, nil},
 		"one start":            {"lifecycle", bench.Plan{Cells: two}, false, false, nil},
 		"many cells":           {"cpu", bench.Plan{Cells: make([]bench.Cell, 25)}, false, false, nil},
-		"starts":               {"lifecycle", bench.Plan{Cells: of("starts", "5")}, false, true, nil},
-		"memory alone":         {"memory", bench.Plan{Cells: two}, false, false, nil},
+		"many with a quota": {"cpu", bench.Plan{Cells: some(20, "cpus=0.5", quota)}, false, true, []bench.Whole{{
+			Condition: "cpus=0.5", Reason: "few has a CPU quota, which a container that rests between turns would never meet",
+		}}},
+		"starts":       {"lifecycle", bench.Plan{Cells: of("starts", "5")}, false, true, nil},
+		"memory alone": {"memory", bench.Plan{Cells: two}, false, false, nil},
 		"a hook before trials": {"cpu", bench.Plan{
 			Cells: two, Hooks: []bench.Hook{{When: bench.BeforeTrial, Do: bench.HookDropCaches}},
 		}, false, false, nil},

@@ -33,10 +33,17 @@ func WorkloadsByName() []bench.Workload {
 	return all
 }
 
-// MeasuredTime returns the time of a trial in which something was measured; 0 if it does not say. Metrics are
-// those of its run.
+// MeasuredTime returns the time of a trial in which something was measured, in all parts that say so; 0 if none does.
+// Metrics are those of its run.
 func MeasuredTime(metrics []bench.Metric, s *bench.Sample) time.Duration {
-	i := slices.IndexFunc(metrics, func(m bench.Metric) bool { return m.Name == supervise.Measured })
-	v, _ := s.Value(i)
-	return time.Duration(v * float64(time.Second))
+	sum := 0.0
+	for i, m := range metrics {
+		if m.Name != supervise.Measured && !strings.HasSuffix(m.Name, "."+supervise.Measured) {
+			continue
+		}
+		if v, ok := s.Value(i); ok {
+			sum += v
+		}
+	}
+	return time.Duration(sum * float64(time.Second))
 }

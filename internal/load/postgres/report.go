@@ -41,6 +41,7 @@ func (o *outcome) failure() error {
 
 func (o *outcome) report() (*load.Report, error) {
 	r := load.NewReport(Name)
+	r.Measured = o.plan.time.Seconds()
 	t := &o.tally
 	r.Values["rate"] = o.rate()
 	r.Values["transactions"] = float64(t.good)

@@ -101,6 +101,7 @@ func (t *target) stretch(r *load.Report, before *outcome) error {
 	if err != nil {
 		return err
 	}
+	r.Measured += whole.Measured
 	// Whoever counts the server's work counts this too.
 	o.facts(r, before.tally.begun+o.tally.begun, before.sendTime+o.sendTime)
 	for _, name := range []string{"committed", "delta"} {

@@ -192,7 +192,8 @@ func TestClients(t *testing.T) {
 		v := good(t, workloadtest.Trials{
 			Workload: w, Engine: e, Client: client, Params: params(w, "parts", "read1", "ssl", ssl),
 		}.Run(t))
-		above(t, v, "read1.rate", "read1.connect.p50", "read1.inside.waits", "read1.server.switches", "read1.memory_load")
+		above(t, v, "read1.rate", "read1.connect.p50", "read1.inside.waits", "read1.server.switches", "read1.memory_load",
+			"read1.trial.measured")
 		for _, argv := range client.made {
 			if i := slices.IndexFunc(argv, func(word string) bool { return strings.HasPrefix(word, "seed=") }); i > 0 {
 				programs[argv[0]], seeds[argv[i]] = true, true

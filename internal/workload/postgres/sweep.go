@@ -43,7 +43,7 @@ func sweptMetrics() []string { return []string{Rate, Median, "time.p99", clientC
 func sumUp(steps []step) *load.Report {
 	best := slices.MaxFunc(steps, byRate).report
 	all := *best
-	all.Values, all.Series, all.Notes = maps.Clone(best.Values), nil, nil
+	all.Values, all.Series, all.Notes, all.Measured = maps.Clone(best.Values), nil, nil, 0
 	all.Values["knee"] = float64(knee(steps))
 	for name := range best.Values {
 		if isCounted(name) {
@@ -51,6 +51,7 @@ func sumUp(steps []step) *load.Report {
 		}
 	}
 	for _, s := range steps {
+		all.Measured += s.report.Measured
 		for name, value := range s.report.Values {
 			switch {
 			case isCounted(name):

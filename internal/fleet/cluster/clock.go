@@ -48,7 +48,7 @@ func (m *member) clock(server time.Duration) time.Duration {
 		return 0
 	}
 	least, most := -*m.lag-server, took.Add(time.Second).Sub(made)
-	if least <= clockTrust && most >= -clockTrust {
+	if least > most || least <= clockTrust && most >= -clockTrust { // they contradict each other if server is wrong
 		return 0
 	}
 	scheduled := made

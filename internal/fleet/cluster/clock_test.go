@@ -33,6 +33,7 @@ func TestClock(t *testing.T) {
 		},
 		{name: "this machine is an hour behind", lag: 2*s - time.Hour, server: time.Hour},
 		{name: "this machine is an hour ahead", lag: time.Hour + 2*s, server: -time.Hour},
+		{name: "this machine is an hour behind, and nobody knows", took: s, lag: 2*s - time.Hour},
 	} {
 		pod := &kube.Pod{Meta: kube.Meta{Created: time.Unix(1e9, 0)}}
 		pod.Status.Started = pod.Created.Add(tt.took)

@@ -138,7 +138,7 @@ func (f *preflight) checkImage(all []kube.Node) {
 func (f *preflight) checkArchitectures() {
 	var all []string
 	for _, n := range f.Plan.Fleet.Nodes {
-		if !slices.Contains(all, n.Arch) {
+		if n.Arch != "" && !slices.Contains(all, n.Arch) {
 			all = append(all, n.Arch)
 		}
 	}
@@ -235,16 +235,19 @@ func (f *preflight) checkQuota(ctx context.Context, space string, n int) error {
 		if !known {
 			f.note("quota %s/%s counts only some pods: it was not looked at", space, q.Name)
 		}
+		if !counts {
+			continue
+		}
 		for _, name := range slices.Sorted(maps.Keys(q.Status.Hard)) {
 			hard := q.Status.Hard[name]
-			total, known := few[name]
+			total, needed := few[name]
 			if one, perPod := need[name]; perPod {
-				total, known = one*float64(n), true
+				total, needed = one*float64(n), true
 			}
 			limit, ok := hard.Value()
 			used, _ := q.Status.Used[name].Value()
 			switch {
-			case !counts || !known || !ok:
+			case !needed || !ok:
 			case name == "limits.cpu" && cpus == 0:
 				f.problem("quota %s/%s wants a limit of CPUs for each pod, and pods have none unless --cpus is given",
 					space, q.Name)

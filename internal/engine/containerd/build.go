@@ -210,7 +210,7 @@ const kitSpace = " "
 func (e *Engine) buildLeftovers(ctx context.Context, s *server, left *owned.Leftovers) error {
 	k, err := e.findBuildkit(ctx, s)
 	if errors.Is(err, bench.ErrUnsupported) {
-		return nil // nothing can have been built
+		return nil // what a buildkitd has that does not answer, the next one to clean finds
 	}
 	if err != nil {
 		return err

@@ -167,10 +167,11 @@ func (k *buildkit) remove(ctx context.Context, ours func(description string) boo
 		for _, id := range part {
 			if ref, ok := strings.CutPrefix(id, historyPrefix); ok {
 				// It may have gone meanwhile, or be of a build that was cut short.
-				if _, err := k.ask(ctx, "debug", "ctl", "--delete", ref); err != nil && !strings.Contains(err.Error(), "not found") {
+				_, err := k.ask(ctx, "debug", "ctl", "--delete", ref)
+				if err != nil && !strings.Contains(err.Error(), "not found") {
 					return some, err
 				}
-				some = true
+				some = some || err == nil
 				continue
 			}
 			prune = append(prune, "--filter", "id=="+id)

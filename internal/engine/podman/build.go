@@ -209,13 +209,13 @@ func (c *client) workingContainers(ctx context.Context) ([]workingContainer, err
 		return nil, err
 	}
 	for i, w := range all {
-		if all[i].run = runs[w.ImageID]; all[i].run != "" {
-			continue
-		}
-		switch base, err := c.baseOf(w.ID); {
+		base, err := c.baseOf(w.ID)
+		switch {
+		case runs[w.ImageID] != "":
+			all[i].run = runs[w.ImageID]
 		case err == nil:
 			all[i].run = owned.RunOf(base)
-		default: // it never was a build's, or that could not be written
+		default: // it never was a build's, or the disk had no room for that
 			all[i].run = named[w.ImageID]
 		}
 	}
@@ -246,8 +246,8 @@ func (c *client) runsOfImages(ctx context.Context) (map[string]string, error) {
 const longestState = 4 << 20
 
 // baseOf is the name by which the build of a working container asked for its image: the argument that Build gives,
-// in the file in which Podman's library keeps the state of a build; an error if there is no such file. The image's name
-// in that file, as in lists, is any that the image has, which can be that of another run.
+// in the file in which Podman's library keeps the state of a build; an error if that cannot be read. The image's name in
+// that file, as in lists, is any that the image has, which can be that of another run.
 func (c *client) baseOf(id string) (string, error) {
 	if !isImageID(id) { // it becomes a part of a path
 		return "", nil

@@ -239,8 +239,8 @@ func TestLeftoversOfOthers(t *testing.T) {
 	}
 }
 
-// What only Podman's storage knows belongs to the run whose image it uses, unless it is another one's build, or the image
-// is another one's too. It goes before the image.
+// What only Podman's storage knows belongs to the run whose image it uses, unless it is another one's build, or the
+// image is another one's too. It goes before the image.
 func TestLeftoversOfStorage(t *testing.T) {
 	root, broken, build, shared := t.TempDir(), strings.Repeat("a", 64), strings.Repeat("b", 64), strings.Repeat("c", 64)
 	state := filepath.Join(root, "overlay-containers", build, "userdata")

@@ -54,7 +54,8 @@ func (n *narrator) RunBegins(s app.Session) {
 			n.verbose("probed %s: cannot be used: %v", p.Name, p.Err)
 			continue
 		}
-		n.verbose("probed %s: %s", p.Name, versionLine(p.Info))
+		// A plain process has no version.
+		n.verbose("%s", strings.TrimSuffix("probed "+p.Name+": "+versionLine(p.Info), ": "))
 	}
 }
 

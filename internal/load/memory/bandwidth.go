@@ -37,7 +37,7 @@ func bandwidths(r *load.Report, a *arrays, share time.Duration) error {
 	moves := kernels()
 	for _, m := range moves {
 		rates, errs := make([]float64, a.threads), make([]error, a.threads)
-		_ = load.RunThreads(nil, a.threads, func(i int, clock *turn.Clock) {
+		_ = load.RunThreads(nil, a.threads, func(i int, clock *turn.Clock) { // all is one turn: there are no slices
 			w := pass{
 				kernel: m, a: part(a.words[0], i, a.threads), b: part(a.words[1], i, a.threads), c: part(a.words[2], i, a.threads),
 			}

@@ -99,8 +99,8 @@ func Run(args *load.Args) (*load.Report, error) {
 		o.mappings = 1 // a second set of reserved pages may not be there
 	}
 	defer load.SetThreads(o.threads)()
-	// The pages that one process gives back are those that the next one gets, which makes them alike. With the arrays of
-	// other cells beside its own each gets others: so all is done in one turn.
+	// The values depend on which physical pages the arrays get. Where each cell maps, measures and frees in one turn,
+	// the next one gets the same pages. If the arrays of all cells lived at once, each would have pages of its own.
 	args.Turns.Whole()
 	a, err := newArrays(o)
 	if err != nil {

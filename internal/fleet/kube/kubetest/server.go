@@ -4,10 +4,12 @@
 package kubetest
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -219,6 +221,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 	}
 	if s.options.Fault != nil {
+		body, err := io.ReadAll(r.Body) // what the server does late it has to have, although its client is dead by then
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		if f := s.options.Fault(r); f != nil {
 			s.spoil(w, r, f)
 			return

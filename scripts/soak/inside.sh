@@ -53,15 +53,16 @@ start_docker() {
 	await dockerd docker version
 }
 
-# conformance ENGINES NAME...: the suites, of which no engine listed may be missing,
+# conformance ENGINES PACKAGE...: the suites, of which no engine listed may be missing,
 # without the tests that match $skip, and in their short form if $short is set.
 conformance() {
-	local engines=$1 name log
+	local engines=$1 package name log
 	local options=("-test.skip=${skip:-^$}" -test.v -test.shuffle=on -test.timeout=20m ${short:+-test.short})
 	shift
-	for name in "$@"; do
+	for package in "$@"; do
+		name=${package##*/}
 		log=/tmp/$name.log
-		if ! (cd "/soak/tare/internal/engine/$name" && TARE_TEST_AGENT=/soak/work/tests/agent \
+		if ! (cd "/soak/tare/internal/$package" && TARE_TEST_AGENT=/soak/work/tests/agent \
 			TARE_TEST_ENGINES=$engines "/soak/work/tests/$name.test" "${options[@]}") >"$log" 2>&1; then
 			failed_tests "$log"
 			problem "conformance suite of $name"
@@ -120,7 +121,7 @@ problem() {
 problems=()
 
 # What engines and systemd make for themselves when first used, and keep.
-engines_own='^> group .*/(docker|docker/buildkit|k8s\.io|libpod_parent|conmon|[^/]*\.(slice|service|socket|mount))$'
+engines_own='^> group .*/(docker|(docker/)?buildkit|k8s\.io|libpod_parent|conmon|[^/]*\.(slice|service|socket|mount))$'
 engines_own+='|^> interface (soak0|podman0)$|^> process dbus-daemon$'
 engines_own+='|^> mount (/run/netns|/run/docker/netns/default|/run/.*/null-netns)$'
 
@@ -131,7 +132,7 @@ inventory() {
 	objects podman
 	for n in $(ctr namespaces list --quiet); do
 		{ ctr -n "$n" containers list -q && ctr -n "$n" images list -q && ctr -n "$n" content list -q &&
-			ctr -n "$n" leases list -q && ctr -n "$n" snapshots list | tail -n +2; } 2>/dev/null | sed "s|^|containerd $n |"
+			ctr -n "$n" leases list -q && ctr -n "$n" snapshots list | tail -n +2 | tr -s ' '; } 2>/dev/null | sed "s|^|containerd $n |"
 	done
 	if command -v buildctl >/dev/null; then
 		buildctl du --format '{{range .}}{{.ID}} {{.Description}}{{"\n"}}{{end}}' | sed '/./s/^/buildkit /'

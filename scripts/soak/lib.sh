@@ -61,11 +61,11 @@ program() {
 	) 9>"$cache/program.lock"
 }
 
-# suites NAME...: the conformance tests of engines, as programs in $work/tests.
+# suites PACKAGE...: tests of real engines, as programs in $work/tests.
 suites() {
 	need go golang-go
 	mkdir "$work/tests"
-	(cd "$tree" && CGO_ENABLED=0 go test -c -o "$work/tests/" "${@/#/./internal/engine/}")
+	(cd "$tree" && CGO_ENABLED=0 go test -c -o "$work/tests/" "${@/#/./internal/}")
 	cp "$tree/internal/image/agentbin/$(go env GOARCH)/tare-agent" "$work/tests/agent"
 }
 

@@ -1,11 +1,13 @@
 package containerd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -13,6 +15,8 @@ import (
 
 	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/containerd/v2/core/leases"
+	"github.com/opencontainers/image-spec/identity"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/builder"
@@ -169,7 +173,7 @@ func (e *Engine) RemoveBuild(ctx context.Context, b bench.Build) error {
 	if err != nil {
 		return err
 	}
-	ours := func(text string) bool { return strings.Contains(text, b.Mark+"/") }
+	ours := func(r builder.Record) bool { return strings.Contains(r.Description, b.Mark+"/") }
 	return builder.RemoveAll(ctx, e.buildCut.Load(), func() (bool, error) {
 		some, err := k.remove(ctx, ours)
 		if err != nil {
@@ -186,9 +190,82 @@ func (e *Engine) closeBuilder(ctx context.Context, s *server) error {
 	if k == nil {
 		return nil
 	}
-	_, err := k.remove(ctx, func(text string) bool { return buildRun(text) == e.cfg.Run })
-	err = e.failed("remove what builds left", err)
+	err := e.removeBuilds(ctx, s, k, e.cfg.Run)
 	return errors.Join(err, e.bases.Close(func(name string) error { return e.removeImage(k.within(ctx), s, name) }))
+}
+
+// removeBuilds removes what buildkitd keeps of a run, whose images must still be there.
+func (e *Engine) removeBuilds(ctx context.Context, s *server, k *buildkit, run string) error {
+	bases, err := e.baseRecords(ctx, s, k)
+	if err == nil {
+		_, err = k.remove(ctx, func(r builder.Record) bool { return buildRun(r.Description) == run || bases[r.ID] == run })
+	}
+	return e.failed(fmt.Sprintf("remove what builds of run %s left", run), err)
+}
+
+// baseRecords returns, by their IDs, the runs of the records that hold the layers of tare's own image. They have no
+// description, because buildkitd finds these layers in containerd's store and need not pull them. It holds them by
+// leases that have the IDs of its records. Where a step that was cut short held a record until its image had gone,
+// what the step left was made from the record.
+func (e *Engine) baseRecords(ctx context.Context, s *server, k *buildkit) (map[string]string, error) {
+	kept, err := k.kept(ctx)
+	if err != nil {
+		return nil, err
+	}
+	snapshots, err := e.baseSnapshots(ctx, s, k)
+	if err != nil {
+		return nil, err
+	}
+	bases, made := map[string]string{}, madeFrom(kept)
+	for _, r := range kept {
+		if r.Description != "" {
+			continue
+		}
+		held, err := s.client.LeasesService().ListResources(k.within(ctx), leases.Lease{ID: r.ID})
+		if err != nil && !isNotFound(err) {
+			return nil, err
+		}
+		bases[r.ID] = made[r.ID]
+		for _, h := range held {
+			bases[r.ID] = cmp.Or(bases[r.ID], snapshots[h.ID])
+		}
+	}
+	return bases, nil
+}
+
+// baseSnapshots returns the runs whose image of tare's own has a layer, by the name of that layer's snapshot.
+func (e *Engine) baseSnapshots(ctx context.Context, s *server, k *buildkit) (map[string]string, error) {
+	there := k.within(ctx)
+	all, err := s.client.ImageService().List(there)
+	runs := map[string]string{}
+	for _, i := range all {
+		run := owned.RunOf(i.Name)
+		if run == "" || path.Base(i.Name) != path.Base(e.run.ImageName(bench.AgentImage)) {
+			continue
+		}
+		layers, err := containerd.NewImage(s.client, i).RootFS(there)
+		if err != nil && !isNotFound(err) { // somebody has just removed it
+			return nil, err
+		}
+		for n := range layers {
+			runs[identity.ChainID(layers[:n+1]).String()] = run
+		}
+	}
+	return runs, err
+}
+
+// madeFrom returns the runs from whose base image programs with the mark of a build have made something, by the ID
+// of the base's record. Only in tare's own build file do programs have a mark.
+func madeFrom(kept []builder.Record) map[string]string {
+	runs := map[string]string{}
+	for _, r := range kept {
+		if run := bench.MarkedBy(r.Description); run != "" {
+			for _, parent := range r.Parents {
+				runs[parent] = run
+			}
+		}
+	}
+	return runs
 }
 
 // buildRun is the run of a text that buildkitd keeps with what it has made: one with the mark of a build, or with
@@ -215,18 +292,22 @@ func (e *Engine) buildLeftovers(ctx context.Context, s *server, left *owned.Left
 	if err != nil {
 		return err
 	}
-	all, err := s.client.ImageService().List(k.within(ctx))
+	bases, err := e.baseRecords(ctx, s, k)
 	if err != nil {
-		return e.failed("list images of buildkitd", err)
+		return e.failed("list base images of buildkitd", err)
 	}
+	kept, err := k.kept(ctx)
+	if err != nil {
+		return e.failed("list what buildkitd keeps", err)
+	}
+	for _, r := range kept { // before images, by which those of bases are known
+		left.Add(cmp.Or(buildRun(r.Description), bases[r.ID]), owned.KindCache, r.ID)
+	}
+	all, err := s.client.ImageService().List(k.within(ctx))
 	for _, i := range all {
 		left.Add(owned.RunOf(i.Name), owned.KindImage, k.namespace+kitSpace+i.Name)
 	}
-	kept, err := k.kept(ctx)
-	for _, r := range kept {
-		left.Add(buildRun(r.Description), owned.KindCache, r.ID)
-	}
-	return e.failed("list what buildkitd keeps", err)
+	return e.failed("list images of buildkitd", err)
 }
 
 // isOfBuild reports whether buildLeftovers has listed it.
@@ -246,8 +327,7 @@ func (e *Engine) removeOfBuild(ctx context.Context, s *server, l bench.Leftover)
 	if l.Kind != owned.KindCache {
 		return e.run.NotLeftover(l)
 	}
-	_, err = k.remove(ctx, func(text string) bool { return buildRun(text) == l.Run })
-	return e.failed(fmt.Sprintf("remove what builds of run %s left", l.Run), err)
+	return e.removeBuilds(ctx, s, k, l.Run)
 }
 
 var _ bench.ImageBuilder = (*Engine)(nil)

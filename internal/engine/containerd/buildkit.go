@@ -156,12 +156,12 @@ func histories(said []byte) (records []builder.Record, err error) {
 
 // remove removes what is ours of what buildkitd keeps, each by its ID, and what was made from it. It reports whether
 // there was any. Buildkitd keeps what it still uses.
-func (k *buildkit) remove(ctx context.Context, ours func(description string) bool) (some bool, err error) {
+func (k *buildkit) remove(ctx context.Context, ours func(builder.Record) bool) (some bool, err error) {
 	all, err := k.kept(ctx)
 	if err != nil {
 		return false, err
 	}
-	own := builder.OwnRecords(all, func(r builder.Record) bool { return ours(r.Description) })
+	own := builder.OwnRecords(all, ours)
 	for part := range slices.Chunk(own, 500) { // a command line has a limit
 		prune := []string{"prune", "--all", "--format", "{{.ID}}"}
 		for _, id := range part {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/builder"
 )
 
 // What buildctl 0.33 prints of a worker, shortened.
@@ -72,15 +73,18 @@ func TestRemoveOwn(t *testing.T) {
 	const list, past1 = "du --format {{json .}}", "debug histories --format {{json .}}"
 	for name, test := range map[string]struct {
 		du, past string
-		ours     func(text string) bool
+		ours     func(builder.Record) bool
 		want     []string
 	}{
 		"a build": {
-			du, past, func(text string) bool { return strings.Contains(text, mark+"/") },
+			du, past, func(r builder.Record) bool { return strings.Contains(r.Description, mark+"/") },
 			[]string{list, past1, "debug ctl --delete h1", "prune --all --format {{.ID}} --filter id==copy --filter id==file --filter id==run"},
 		},
-		"nothing":        {du, past, func(string) bool { return false }, []string{list, past1}},
-		"only a history": {"null", past, func(text string) bool { return buildRun(text) == "r" }, []string{list, past1, "debug ctl --delete h1"}},
+		"nothing": {du, past, func(builder.Record) bool { return false }, []string{list, past1}},
+		"only a history": {
+			"null", past, func(r builder.Record) bool { return buildRun(r.Description) == "r" },
+			[]string{list, past1, "debug ctl --delete h1"},
+		},
 	} {
 		k, asked := fakeBuildctl(t, test.du, test.past)
 		some, err := k.remove(t.Context(), test.ours)

@@ -52,20 +52,44 @@ func open(t testing.TB, name string) opened {
 	return opened{e, e, e, s.Run}
 }
 
-// left lists what builds of a run have left.
+// left lists what builds of a run have left; not their base image, which stays until Close.
 func (o opened) left(t *testing.T, run string) (left []bench.Leftover) {
 	t.Helper()
-	all, err := o.cleaner.Leftovers(t.Context(), func(r string) bool { return r == run })
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, l := range all {
-		if l.Kind == "cache" || l.Kind == "container" || l.Kind == "data" ||
+	base := o.baseRecords(t)
+	for _, l := range o.leftovers(t, run) {
+		if l.Kind == "cache" && !base[l.ID] || l.Kind == "container" || l.Kind == "data" ||
 			l.Kind == "image" && !strings.HasSuffix(l.ID, "/agent:latest") {
 			left = append(left, l)
 		}
 	}
 	return left
+}
+
+func (o opened) leftovers(t *testing.T, run string) []bench.Leftover {
+	t.Helper()
+	all, err := o.cleaner.Leftovers(t.Context(), func(r string) bool { return r == run })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// baseRecords are the IDs of the records without a description that buildkitd has, and does not use.
+func (o opened) baseRecords(t *testing.T) map[string]bool {
+	t.Helper()
+	if o.Name() != "containerd" {
+		return nil
+	}
+	const format = `{{range .}}{{if not (or .Description .InUse)}}{{.ID}} {{end}}{{end}}`
+	told, err := exec.CommandContext(t.Context(), "buildctl", "du", "--format", format).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]bool{}
+	for id := range strings.FieldsSeq(string(told)) {
+		ids[id] = true
+	}
+	return ids
 }
 
 var builders = []struct{ engine, builder string }{
@@ -92,6 +116,7 @@ func each(t *testing.T, test func(t *testing.T, e opened, builder string)) {
 // finds nothing of it, and nothing is left.
 func TestEngines(t *testing.T) {
 	each(t, func(t *testing.T, e opened, builder string) {
+		others := e.baseRecords(t)
 		w := build.New()
 		params := map[string]string{"files": "4", "size": "1MiB", "steps": "2"}
 		if builder != "" {
@@ -114,6 +139,17 @@ func TestEngines(t *testing.T) {
 		}
 		if left := e.left(t, "test"); len(left) > 0 {
 			t.Errorf("left: %v", left)
+		}
+		if err := e.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if left := e.leftovers(t, e.run); len(left) > 0 {
+			t.Errorf("left after Close: %v", left)
+		}
+		for id := range e.baseRecords(t) {
+			if !others[id] {
+				t.Errorf("record %s of the base image is left", id)
+			}
 		}
 	})
 }

@@ -221,18 +221,34 @@ func TestFleet(t *testing.T) {
 // TestDrain evicts the pod of one node after its second round. It has 30 seconds for its log to be read.
 func TestDrain(t *testing.T) {
 	var s *kubetest.Server
-	var evicted sync.Once
-	s = kubetest.Start(t, kubetest.Options{Run: func(p *kubetest.Process) kubetest.Ending {
-		return play(p, func(round int) *kubetest.Ending {
-			if p.Node != "b" || round != 2 {
-				return nil
+	var evicted atomic.Bool
+	var read sync.Once
+	asked := make(chan struct{})
+	s = kubetest.Start(t, kubetest.Options{
+		Run: func(p *kubetest.Process) kubetest.Ending {
+			return play(p, func(round int) *kubetest.Ending {
+				if p.Node != "b" || round != 2 {
+					return nil
+				}
+				if evicted.CompareAndSwap(false, true) {
+					s.Evict("b")
+				}
+				<-p.Context().Done()
+				select {
+				case <-asked:
+					time.Sleep(300 * time.Millisecond) // until the log has been read
+				case <-time.After(30 * time.Second):
+				}
+				return &kubetest.Ending{Code: 143}
+			})
+		},
+		Fault: func(r *http.Request) *kubetest.Fault {
+			if evicted.Load() && strings.HasSuffix(r.URL.Path, "/log") && strings.Contains(r.URL.Path, "-1-1-") {
+				read.Do(func() { close(asked) })
 			}
-			evicted.Do(func() { s.Evict("b") })
-			<-p.Context().Done()
-			time.Sleep(300 * time.Millisecond) // as a pod does that lets its log be read
-			return &kubetest.Ending{Code: 143}
-		})
-	}}, "a", "b", "c")
+			return nil
+		},
+	}, "a", "b", "c")
 	slow := quick
 	slow.sweep = time.Hour // only the deletion makes it read
 	p, kept := plan("a", "b", "c"), newStore()

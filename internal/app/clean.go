@@ -60,9 +60,7 @@ func (a *App) Clean(ctx context.Context, c CleanOptions) (found []Leftover, err 
 		return nil, errors.Join(unknown, err)
 	}
 	if !c.DryRun {
-		var removeErr error
-		found, removeErr = a.removeAll(ctx, found, instances, runs)
-		err = errors.Join(err, removeErr)
+		found, err = a.removeAll(ctx, found, err, instances, runs)
 	}
 	dead = slices.DeleteFunc(slices.Clone(dead), func(d *runDir) bool {
 		return !slices.Contains(runs, d.id) || slices.Contains(unasked, d.id)
@@ -249,16 +247,18 @@ func (a *App) askLeftovers(ctx context.Context, inst Instance, isDead func(run s
 	return got
 }
 
-// removeAll removes what was found of runs, and returns it. A process that was among it may have had an
-// engine make something after the engine was asked, as compose programs do. Then it asks once more.
+// removeAll removes what was found of runs, and returns it. A process that was among it may have had an engine make
+// something after the engine was asked, as compose programs do; and what an engine could not tell, as asked says, it
+// may tell without what was found. Then it asks once more.
 func (a *App) removeAll(
-	ctx context.Context, found []Leftover, instances []Instance, runs []string,
+	ctx context.Context, found []Leftover, asked error, instances []Instance, runs []string,
 ) ([]Leftover, error) {
 	err := removeLeftovers(ctx, found)
-	if !slices.ContainsFunc(found, func(l Leftover) bool { return l.Kind == "process" && l.Removed }) {
-		return found, err
+	again := func(l Leftover) bool { return l.Removed && (l.Kind == "process" || asked != nil) }
+	if !slices.ContainsFunc(found, again) {
+		return found, errors.Join(asked, err)
 	}
-	more, _, moreErr := a.leftoversOf(ctx, instances, runs)
+	more, _, moreErr := a.leftovers(ctx, instances, runs)
 	more = slices.DeleteFunc(more, func(l Leftover) bool {
 		return slices.ContainsFunc(found, func(o Leftover) bool { return o.Leftover == l.Leftover })
 	})

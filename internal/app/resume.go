@@ -170,8 +170,7 @@ func (a *App) takeOver(ctx context.Context, id string, engines []Instance) (*run
 	engines = append([]Instance{{Name: "native", Driver: "native"}}, engines...) // which load generators always use
 	engines = a.withUsed(engines, []string{id})
 	found, _, err := a.leftovers(ctx, engines, []string{id})
-	_, removeErr := a.removeAll(ctx, found, engines, []string{id})
-	err = errors.Join(err, removeErr)
+	_, err = a.removeAll(ctx, found, err, engines, []string{id})
 	switch {
 	case err != nil && dead:
 		return nil, errors.Join(err, dir.close()) // it stays for 'tare clean'

@@ -3,6 +3,7 @@ package podman
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -147,6 +149,9 @@ func (c *client) builtImages(ctx context.Context) ([]builtImage, error) {
 // removeBuilt removes the images whose label is ours, and the working containers of builds of that run,
 // and reports whether there were any. An image goes after those that were made of it.
 func (c *client) removeBuilt(ctx context.Context, ours func(label string) bool, run string) (some bool, err error) {
+	if err := c.removeHalves(ctx, ours); err != nil {
+		return false, err
+	}
 	working, err := c.workingContainers(ctx)
 	if err != nil {
 		return false, err
@@ -176,6 +181,51 @@ func (c *client) removeBuilt(ctx context.Context, ours func(label string) bool, 
 		return c.failed("remove image "+id, c.remove(ctx, imagePath(id)+"?force=true"))
 	})
 }
+
+// removeHalves removes the images whose label is ours and that Podman was storing when it was ended. Until they are gone,
+// Podman 4.3 lists no images at all, to nobody.
+func (c *client) removeHalves(ctx context.Context, ours func(label string) bool) error {
+	last := ""
+	for {
+		_, err := c.builtImages(ctx)
+		id, label := c.halfImage(err)
+		if id == last || !ours(label) {
+			return nil // whoever lists images next is told what is wrong
+		}
+		if err := c.failed("remove image "+id, c.remove(ctx, imagePath(id)+"?force=true")); err != nil {
+			return err
+		}
+		last = id
+	}
+}
+
+// halfImage returns the ID of the image without a manifest for which Podman could not list images, and the label of the
+// build that made it, as its configuration in Podman's storage has it; empty if there is none.
+func (c *client) halfImage(listing error) (id, label string) {
+	e, ok := errors.AsType[*apiError](listing)
+	if !ok {
+		return "", ""
+	}
+	m := noManifest.FindStringSubmatch(e.Message)
+	if m == nil {
+		return "", ""
+	}
+	digest := base64.StdEncoding.EncodeToString([]byte("sha256:" + m[1]))
+	file, err := os.Open(filepath.Join(c.Store.GraphRoot, c.Store.Driver+"-images", m[1], "="+digest))
+	if err != nil {
+		return m[1], ""
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	var image struct {
+		Config struct{ Labels map[string]string }
+	}
+	if json.NewDecoder(io.LimitReader(file, longestState)).Decode(&image) != nil {
+		return m[1], ""
+	}
+	return m[1], image.Config.Labels[bench.BuildLabel]
+}
+
+var noManifest = regexp.MustCompile(`locating item named "manifest" for image with ID "([0-9a-f]{64})"`)
 
 // A workingContainer is one in which `podman build` makes a layer. It stays if the command is killed.
 type workingContainer struct {

@@ -22,9 +22,7 @@ import (
 // directories, and the directories of their data and of their builds' temporary files.
 func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]bench.Leftover, error) {
 	left := &owned.Leftovers{Engine: e.cfg.Name, IsDead: dead}
-	if err := e.withClient(ctx, func(c *client) error { return c.list(ctx, left.Add) }); err != nil {
-		return nil, err
-	}
+	listErr := e.withClient(ctx, func(c *client) error { return c.list(ctx, left.Add) })
 	services, err := servicesOf()
 	for _, s := range services {
 		left.Add(runOfDir(s.dir), owned.KindProcess, owned.ProcessID(s.Process))
@@ -34,7 +32,7 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	}
 	devices, devErr := netdev.Leftovers(driver, e.cfg.Name, dead)
 	data, dataErr := e.data.Leftovers(dead)
-	return slices.Concat(left.Found, devices, data), errors.Join(err, devErr, dataErr)
+	return slices.Concat(left.Found, devices, data), errors.Join(listErr, err, devErr, dataErr)
 }
 
 // list lists the objects of all runs that Podman knows.
@@ -61,6 +59,11 @@ func (c *client) list(ctx context.Context, add func(run, kind, id string)) error
 
 // listBuilds lists what builds of all runs have left.
 func (c *client) listBuilds(ctx context.Context, add func(run, kind, id string)) error {
+	_, err := c.builtImages(ctx)
+	if id, label := c.halfImage(err); id != "" {
+		add(bench.MarkedBy(label), owned.KindImage, id)
+		return err // what else there is, can be told when it has gone
+	}
 	working, err := c.workingContainers(ctx)
 	if err != nil {
 		return err

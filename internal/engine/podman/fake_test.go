@@ -2,6 +2,7 @@ package podman_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -267,6 +268,61 @@ func TestLeftoversOfStorage(t *testing.T) {
 	want := []string{broken, "tare.local/dead/podman/agent:latest", "tare.local/dead/podman/other:latest"}
 	if err != nil || !slices.Equal(ids, want) {
 		t.Errorf("Leftovers = %v, %v; want %q", left, err, want)
+	}
+}
+
+// Podman lists no images while there is one that it has stored only in part. If a build of tare's has left that, it goes
+// first; otherwise it is not touched.
+func TestHalfImage(t *testing.T) {
+	own, theirs := strings.Repeat("a", 64), strings.Repeat("b", 64)
+	for name, test := range map[string]struct {
+		half, label string
+		found       bool
+	}{
+		"of a build":       {own, "tare-build/dead/n/1", true},
+		"of another run":   {own, "tare-build/alive/n/1", false},
+		"of somebody else": {theirs, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it waits
+			root := t.TempDir()
+			dir := filepath.Join(root, "overlay-images", test.half)
+			file := filepath.Join(dir, "="+base64.StdEncoding.EncodeToString([]byte("sha256:"+test.half)))
+			config := `{"config":{"Labels":{"tare.build":"` + test.label + `"}}}`
+			if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(file, []byte(config), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			var gone atomic.Bool
+			e, s := open(t, apitest.Answers{
+				"GET /info": apitest.Reply(200, `{"host":{"cgroupControllers":["memory"],"cgroupVersion":"v2","ociRuntime":{"name":"crun"}},
+					"store":{"graphDriverName":"overlay","graphRoot":"`+root+`"},"version":{"Version":"4.3.1"}}`),
+				"GET /containers/json": apitest.Reply(200, `[]`), "GET /networks/json": apitest.Reply(200, `[]`),
+				"GET /volumes/json": apitest.Reply(200, `[]`), "GET /pods/json": apitest.Reply(200, `[]`),
+				"GET /images/json": func(w http.ResponseWriter, r *http.Request) {
+					if gone.Load() {
+						apitest.Reply(200, `[]`)(w, r)
+						return
+					}
+					apitest.Reply(500, `{"message":"checking if image \"c\" is dangling: locating item named \"manifest\" for image `+
+						`with ID \"`+test.half+`\" (consider removing the image to resolve the issue): file does not exist"}`)(w, r)
+				},
+				"DELETE /images/" + test.half: func(w http.ResponseWriter, r *http.Request) {
+					gone.Store(true)
+					apitest.Reply(200, `{}`)(w, r)
+				},
+			})
+			left, err := e.Leftovers(t.Context(), func(run string) bool { return run == "dead" })
+			if err == nil || !strings.Contains(err.Error(), "list images") {
+				t.Errorf("Leftovers = %v, want an error that images cannot be listed", err)
+			}
+			if found := len(left) == 1 && left[0].ID == test.half; found != test.found {
+				t.Errorf("Leftovers = %v", left)
+			}
+			err = e.RemoveLeftover(t.Context(), bench.Leftover{Run: "dead", Engine: "podman", Kind: "image", ID: test.half})
+			if removed := s.HasCall("DELETE"); removed != test.found || (err == nil) != test.found {
+				t.Errorf("removed: %v, %v", removed, err)
+			}
+		})
 	}
 }
 

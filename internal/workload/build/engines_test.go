@@ -68,7 +68,7 @@ func (o opened) left(t *testing.T, run string) (left []bench.Leftover) {
 func (o opened) leftovers(t *testing.T, run string) []bench.Leftover {
 	t.Helper()
 	all, err := o.cleaner.Leftovers(t.Context(), func(r string) bool { return r == run })
-	if err != nil {
+	if err != nil && (o.Name() != "podman" || len(all) == 0) { // half an image hides all others until it has gone
 		t.Fatal(err)
 	}
 	return all

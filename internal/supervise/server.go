@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/kernel/proc"
@@ -45,20 +46,38 @@ func (p *Process) ReadPath(ctx context.Context, c bench.Clock, port uint16) erro
 
 // Usage returns what the processes inside use now; false if the engine does not tell
 // their IDs, or if they have ended.
-func (p *Process) Usage(ctx context.Context) (proc.Usage, bool) {
+func (p *Process) Usage(ctx context.Context) (sum proc.Usage, known bool) {
+	known = p.each(ctx, func(pid int) error {
+		u, err := proc.UsageOf("/", pid)
+		if err == nil {
+			sum = sum.Plus(u)
+		}
+		return err
+	})
+	return sum, known
+}
+
+// CPU is the CPU time of Usage alone, which is known sooner and disturbs nothing.
+func (p *Process) CPU(ctx context.Context) (sum time.Duration, known bool) {
+	known = p.each(ctx, func(pid int) error {
+		cpu, err := proc.CPUOf("/", pid)
+		sum += cpu
+		return err
+	})
+	return sum, known
+}
+
+// each asks for each process inside, of which some may have ended, and reports whether it was told anything.
+func (p *Process) each(ctx context.Context, ask func(pid int) error) (some bool) {
 	if !p.find(ctx) {
-		return proc.Usage{}, false
+		return false
 	}
 	pids, err := proc.Descendants("/", p.first.PID)
 	if err != nil {
-		return proc.Usage{}, false
+		return false
 	}
-	var sum proc.Usage
-	found := false
 	for _, pid := range pids {
-		if u, err := proc.UsageOf("/", pid); err == nil { // one may have ended
-			sum, found = sum.Plus(u), true
-		}
+		some = ask(pid) == nil || some
 	}
-	return sum, found
+	return some
 }

@@ -20,23 +20,33 @@ func (u Usage) Plus(v Usage) Usage { return Usage{u.CPU + v.CPU, u.PSS + v.PSS} 
 // UsageOf returns what a process uses now. Kernel threads and zombies have no memory. errors.Is(err,
 // fs.ErrNotExist) if there is no such process.
 func UsageOf(root string, pid int) (Usage, error) {
+	cpu, err := CPUOf(root, pid)
+	if err != nil {
+		return Usage{}, err
+	}
+	u := Usage{CPU: cpu}
+	rollup, err := readFile(filepath.Join(root, "proc", strconv.Itoa(pid), "smaps_rollup"))
+	if kib := valueOf(rollup, "Pss:"); err == nil && !math.IsNaN(kib) {
+		u.PSS = int64(kib) << 10
+	}
+	return u, err
+}
+
+// CPUOf returns the CPU time of UsageOf alone. The kernel walks through a process's memory to tell the rest, which
+// takes milliseconds where that is large.
+func CPUOf(root string, pid int) (time.Duration, error) {
 	dir := filepath.Join(root, "proc", strconv.Itoa(pid))
 	stat, err := readFile(filepath.Join(dir, "stat"))
 	if err != nil {
-		return Usage{}, err
+		return 0, err
 	}
 	var t Tally
 	parseOwn(stat, &t)
 	ticks := math.Round((t.UserTime + t.SystemTime) * userHz)
 	if math.IsNaN(ticks) {
-		return Usage{}, fmt.Errorf("%s/stat: unexpected format: %.80q", dir, stat)
+		return 0, fmt.Errorf("%s/stat: unexpected format: %.80q", dir, stat)
 	}
-	u := Usage{CPU: time.Duration(ticks) * time.Second / userHz}
-	rollup, err := readFile(filepath.Join(dir, "smaps_rollup"))
-	if kib := valueOf(rollup, "Pss:"); err == nil && !math.IsNaN(kib) {
-		u.PSS = int64(kib) << 10
-	}
-	return u, err
+	return time.Duration(ticks) * time.Second / userHz, nil
 }
 
 // A Tree has the processes of a machine by parent.

@@ -32,13 +32,14 @@ func BenchmarkBesideOthers(b *testing.B) {
 	if _, err := exec.LookPath("taskset"); err != nil {
 		b.Skipf("there is nothing to pin with: %v", err)
 	}
+	seed := uint64(time.Now().UnixNano())
 	r := &rivals{
 		pgbench: postgrestest.Program(b, "pgbench"),
 		server: postgrestest.Start(b, postgrestest.Options{
 			Settings: []string{"shared_buffers=256MB", "max_wal_size=8GB", "checkpoint_timeout=1h", "autovacuum=off"},
 			Launcher: []string{"taskset", "-c", "1"},
 		}),
-		rows: map[string]string{}, random: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0)),
+		rows: map[string]string{}, random: rand.New(rand.NewPCG(seed, 0)),
 	}
 	r.sql = r.server.Connect(b)
 	populate(b, r.sql, scale)
@@ -50,7 +51,7 @@ func BenchmarkBesideOthers(b *testing.B) {
 	}
 	b.Run("open", r.openLoop)
 	b.Run("populate", r.populate)
-	fmt.Fprintln(os.Stderr, r.table()) // b.Log of a benchmark that only has others is not shown
+	fmt.Fprintf(os.Stderr, "seed %d\n%s\n", seed, r.table()) // b.Log of a benchmark that only has others is not shown
 }
 
 // scale is the scale of the benchmark's tables.

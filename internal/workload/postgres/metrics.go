@@ -151,7 +151,7 @@ func serverMetrics() []bench.Metric {
 			"Waits and preemptions of the server's processes that served the part, divided by the number of transactions."),
 		metric(memoryLoad, "memory of the server under load", b, bench.Lower, bench.Ratio,
 			"Proportional set size of the server's processes, after the last answer and before the clients disconnect: "+
-				"shared buffers count once, as far as one of these processes has used them."),
+				"shared buffers count once, as far as one of these processes has used them. Missing in a sweep."),
 		metric(hitRatio, "share of pages found in shared buffers", n, bench.Higher, bench.Difference,
 			"Pages of tables and indexes found in shared buffers, as a share of all that were asked for "+
 				"(pg_stat_database)."),

@@ -124,6 +124,9 @@ func (workload) Measures(params map[string]string, metric string) bool {
 	if i < 0 {
 		return false
 	}
+	if o.parts[i].sweep != nil && metric == name+"."+memoryLoad {
+		return false
+	}
 	step, _ := strings.CutPrefix(metric[strings.LastIndex(metric, ".")+1:], "c")
 	clients, err := strconv.Atoi(step)
 	return err != nil || slices.Contains(o.parts[i].sweep, clients)

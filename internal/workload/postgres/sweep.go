@@ -17,7 +17,7 @@ type step struct {
 	clients int
 	report  *load.Report
 	server  time.Duration // CPU time of the server since the step before; 0 = unknown
-	memory  int64         // of the server at its end, in bytes; 0 = unknown
+	memory  int64         // of the server at its end, in bytes; 0 = unknown, as in a sweep
 }
 
 // order are the numbers of clients of a part, one after the other. Those of a sweep are in an order that is drawn for

@@ -214,9 +214,9 @@ func (t *trial) load(ctx context.Context, p part) (client *supervise.Process, st
 	if err := t.CheckTurns(ctx, t.task.Turns); err != nil {
 		return nil, nil, err
 	}
-	var before *proc.Usage
-	if usage, known := t.Usage(ctx); known {
-		before = &usage
+	before, known := t.CPU(ctx)
+	if !known {
+		before = -1
 	}
 	if client, err = supervise.Start(ctx, t.client, spec, t.m, "client"); err != nil {
 		return nil, nil, err
@@ -231,8 +231,11 @@ func (t *trial) load(ctx context.Context, p part) (client *supervise.Process, st
 	return client, steps, nil
 }
 
-// reports waits for the reports of the clients of a part. What the server has used before is nil if that is unknown.
-func (t *trial) reports(ctx context.Context, client *supervise.Process, p part, before *proc.Usage) ([]step, error) {
+// reports waits for the reports of the clients of a part, and reads what the server has used then. Before is the CPU
+// time that it had used until then; negative if that is unknown.
+func (t *trial) reports(
+	ctx context.Context, client *supervise.Process, p part, before time.Duration,
+) ([]step, error) {
 	var steps []step
 	for i, clients := range p.order() {
 		all, err := client.Reports(ctx, i+1)
@@ -245,9 +248,12 @@ func (t *trial) reports(ctx context.Context, client *supervise.Process, p part, 
 			time.Sleep(exitTime)
 		}
 		s := step{clients: clients, report: all[i]}
-		if now, still := t.Usage(ctx); before != nil && still {
-			s.server, s.memory = now.CPU-before.CPU, now.PSS
-			before = &now
+		if now, still := t.CPU(ctx); before >= 0 && still {
+			s.server, before = now-before, now
+		}
+		if p.sweep == nil { // it takes long to read, and in a sweep the next step is under way
+			usage, _ := t.Usage(ctx)
+			s.memory = usage.PSS
 		}
 		steps = append(steps, s)
 	}

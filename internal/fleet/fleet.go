@@ -50,9 +50,9 @@ type Fleet struct {
 	LeftOut  []Omission `json:"left_out,omitempty"` // nodes that are not measured
 	// Starts are when the first round of each pass began, by the cluster's clocks, UTC: index 0 is pass 1.
 	Starts []time.Time `json:"starts,omitempty"`
-	// Ahead is how far clocks of nodes were ahead of the cluster's when a pass began, by the names of the nodes. Their
-	// rounds began by so much later on their clocks, and with those of the others.
-	Ahead map[string]time.Duration `json:"ahead_ns,omitempty"`
+	// Ahead is how far clocks of nodes were ahead of the cluster's when each pass began, by the names of the nodes: index
+	// 0 is pass 1. Their rounds began by so much later on their clocks, and with those of the others.
+	Ahead []map[string]time.Duration `json:"clocks_ahead_ns,omitempty"`
 	// Outcomes are how the nodes' runs ended, as far as it is known; one for each node and pass at most.
 	Outcomes []Outcome `json:"outcomes,omitempty"`
 	// Trips are the round trips between nodes, by index in Nodes. They are only in the store.
@@ -106,6 +106,14 @@ type Outcome struct {
 	Address string `json:"address,omitempty"` // of the pod
 	// Admitted lists how the pod differs from what was asked for, such as a limit that the cluster added.
 	Admitted []string `json:"admitted,omitempty"`
+}
+
+// AheadIn is how far a node's clock was ahead of the cluster's when a pass began; 0 = nothing was allowed for.
+func (f *Fleet) AheadIn(pass int, node string) time.Duration {
+	if pass > len(f.Ahead) {
+		return 0
+	}
+	return f.Ahead[pass-1][node]
 }
 
 // OutcomeOf returns the outcome of a node's pass, nil if there is none.

@@ -73,7 +73,7 @@ func TestSkewedClocks(t *testing.T) {
 	mustRun(t, s.Client(), p, kept.hooks())
 	for _, n := range []string{"a", "b", "c"} {
 		check(t, p, n, fleet.Done, rounds, "")
-		allowed := p.Fleet.Ahead[n]
+		allowed := p.Fleet.AheadIn(1, n)
 		if (allowed-off[n]).Abs() > clockTrust || off[n] == 0 && allowed != 0 || p.Fleet.OutcomeOf(n, 1).Clock != allowed {
 			t.Errorf("%s: %v is allowed for, want %v; its outcome: %+v", n, allowed, off[n], p.Fleet.OutcomeOf(n, 1))
 		}
@@ -83,7 +83,7 @@ func TestSkewedClocks(t *testing.T) {
 	}
 	check(t, p, "late", fleet.Failed, 0, "its clock is off by -1h0m0s: it waited in vain")
 	other, err := Find(t.Context(), s.Client(), "default", p.Fleet.ID)
-	if err != nil || other.Fleet.Ahead["b"] != p.Fleet.Ahead["b"] || len(other.Fleet.Ahead) != 2 {
+	if err != nil || other.Fleet.AheadIn(1, "b") != p.Fleet.AheadIn(1, "b") || len(other.Fleet.Ahead[0]) != 2 {
 		t.Errorf("another client knows of %v, %v", other, err)
 	}
 	mustClean(t, s, p)

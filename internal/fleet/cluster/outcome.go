@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,7 +30,7 @@ func (g *gathering) finish(m *member, why error) error {
 		if o.Rounds > 0 {
 			o.Reason = fmt.Sprintf("gone since round %d: %s", o.Rounds+1, o.Reason)
 		}
-	case o.Rounds == 0 && m.clock(g.server) != 0 && g.p.Fleet.Ahead[m.name] == 0: // nothing has allowed for it
+	case o.Rounds == 0 && g.isAtWrongTime(m):
 		o.Reason = joined(fmt.Sprintf("its clock is off by %v", m.clock(g.server)), o.Reason)
 	case o.Reason == "":
 		o.Reason = fmt.Sprintf("only %d of %d rounds are whole", o.Rounds, planned)
@@ -37,6 +38,13 @@ func (g *gathering) finish(m *member, why error) error {
 	g.set(m, o)
 	m.log = &reading{log: podlog.NewReader()} // the memory of thousands of them counts
 	return nil
+}
+
+// isAtWrongTime reports whether a member's clock, for which the signal has not allowed, is off by more than the pods had
+// until the first round.
+func (g *gathering) isAtWrongTime(m *member) bool {
+	off := m.clock(g.server)
+	return off != 0 && off.Abs() >= cmp.Or(g.p.Lead, g.pace.signal) && g.p.Fleet.AheadIn(g.pass, m.name) == 0
 }
 
 // Why nothing more is to be had of a member.

@@ -197,18 +197,18 @@ func parseStart(m *kube.ConfigMap) (*fleet.Start, error) {
 
 // setStart keeps when a pass begins, and what was allowed for.
 func (p *Plan) setStart(start *fleet.Start) {
-	for len(p.Fleet.Starts) < start.Pass {
-		p.Fleet.Starts = append(p.Fleet.Starts, time.Time{})
+	f := &p.Fleet
+	for len(f.Starts) < start.Pass {
+		f.Starts = append(f.Starts, time.Time{})
 	}
-	p.Fleet.Starts[start.Pass-1] = start.Began
+	f.Starts[start.Pass-1] = start.Began
+	for len(f.Ahead) < start.Pass {
+		f.Ahead = append(f.Ahead, map[string]time.Duration{})
+	}
 	for _, peer := range start.Peers {
-		if peer.Ahead == 0 {
-			continue
+		if peer.Ahead != 0 {
+			f.Ahead[start.Pass-1][peer.Node] = peer.Ahead
 		}
-		if p.Fleet.Ahead == nil {
-			p.Fleet.Ahead = map[string]time.Duration{}
-		}
-		p.Fleet.Ahead[peer.Node] = peer.Ahead
 	}
 }
 

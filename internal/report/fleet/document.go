@@ -240,7 +240,7 @@ func (d *Document) newNode(in *Input, n int) Node {
 	}
 	if o := in.Fleet.OutcomeOf(x.Name, 1); o != nil {
 		node.State, node.Reason, node.Run, node.Rounds = o.State, o.Reason, o.Run, o.Rounds
-		node.Clock = cmp.Or(o.Clock, in.Fleet.Ahead[x.Name]).Seconds()
+		node.Clock = cmp.Or(o.Clock, in.Fleet.AheadIn(1, x.Name)).Seconds()
 	}
 	if ahead, known := in.Clocks[n]; known {
 		node.Clock = ahead
@@ -373,7 +373,7 @@ func (d *Document) warn(f *fleet.Fleet) {
 	for _, n := range d.Nodes {
 		if math.Abs(n.Clock) > 2 {
 			what := "its rounds did not begin with theirs"
-			if math.Abs(n.Clock-f.Ahead[n.Name].Seconds()) <= 2 {
+			if math.Abs(n.Clock-f.AheadIn(1, n.Name).Seconds()) <= 2 {
 				what = "its rounds began with theirs all the same"
 			}
 			d.Warnings = append(d.Warnings, "the clock of "+n.Name+" is "+aheadOrBehind(n.Clock)+" the others: "+what)

@@ -18,18 +18,11 @@ type TurnCost struct {
 	Time, Lost float64
 }
 
-// The names of the states that say what turns have cost, as package supervise writes them. A part of a workload can
-// have its own, with its name before them.
-const (
-	turnsGiven = "trial.turns"
-	turnsTime  = "trial.turns_time"
-	turnsLost  = "trial.turns_lost"
-)
-
 // TurnCosts lists the cells that took turns, in the order of the plan. A control is like its baseline, so it is left
 // out.
 func TurnCosts(r *bench.Run) []TurnCost {
-	turns, spent, lost := metricsOf(r, turnsGiven), metricsOf(r, turnsTime), metricsOf(r, turnsLost)
+	turns := metricsOf(r, bench.StateTurns)
+	spent, lost := metricsOf(r, bench.StateTurnsTime), metricsOf(r, bench.StateTurnsLost)
 	byCell := make([]TurnCost, len(r.Header.Plan.Cells))
 	for i := range r.Samples {
 		s := &r.Samples[i]

@@ -38,7 +38,7 @@ func WorkloadsByName() []bench.Workload {
 func MeasuredTime(metrics []bench.Metric, s *bench.Sample) time.Duration {
 	sum := 0.0
 	for i, m := range metrics {
-		if m.Name != supervise.Measured && !strings.HasSuffix(m.Name, "."+supervise.Measured) {
+		if m.Name != bench.StateMeasured && !strings.HasSuffix(m.Name, "."+bench.StateMeasured) {
 			continue
 		}
 		if v, ok := s.Value(i); ok {

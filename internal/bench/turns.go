@@ -7,6 +7,15 @@ import (
 	"time"
 )
 
+// The names of the states that say how much of a trial measured something, and what its turns cost: see package
+// supervise. A part of a workload can have its own, with its name before them.
+const (
+	StateMeasured  = "trial.measured"
+	StateTurns     = "trial.turns"
+	StateTurnsTime = "trial.turns_time"
+	StateTurnsLost = "trial.turns_lost"
+)
+
 // Turns lets the cells of a block take turns of a few milliseconds, so that what disturbs the machine
 // for longer disturbs all of them alike. Between two turns a cell uses no CPU.
 type Turns interface {

@@ -65,10 +65,10 @@ func repeats(runs []*bench.Run) string {
 			medians = append(medians, medianOf(values))
 			scatter = append(scatter, deviation(values))
 		}
-		if len(medians) == 0 {
-			continue
-		}
 		middle := medianOf(medians)
+		if len(medians) == 0 || middle == 0 {
+			continue // there is nothing, or nothing to compare with
+		}
 		fmt.Fprintf(w, "%s\t%.6g\t%.2f\t%.2f\n", m.Name, middle, 100*(slices.Max(medians)-slices.Min(medians))/middle,
 			100*medianOf(scatter)/middle)
 	}

@@ -24,7 +24,7 @@ func (p *testEnv) shortPostgres(t *testing.T, args ...string) []string {
 		t.Fatal(err)
 	}
 	return append([]string{
-		"run", "postgres", "--engine", "native,native,name=other", "--param", "parts=read1", "--param", "time=200ms",
+		"run", "postgres", "--engine", "native,native,name=other", "--param", "parts=read1", "--param", "time=1s",
 		"--blocks", "1", "--warmup", "0", "--washout", "off", "--precision", "off",
 	}, args...)
 }

@@ -26,7 +26,7 @@ func TestWorkloadsInTurns(t *testing.T) {
 		"disk":           "--param patterns=randread,read --param size=4MiB --param time=60ms",
 		"net-rtt":        "--network host --param pings=5000 --param warmup=100",
 		"net-throughput": "--network host --param time=400ms --param warmup=20ms",
-		"http":           "--factor size=1KiB --param connections=4 --param time=100ms --param warmup=20ms",
+		"http":           "--factor size=1KiB --param connections=4 --param time=400ms --param warmup=20ms",
 		"lifecycle":      "--param starts=3",
 		"quick": "--param cpu.time=40ms --param memory.time=40ms --param memory.size=1MiB --param disk.size=4MiB " +
 			"--param net-rtt.pings=5000 --param net-throughput.time=400ms",
@@ -56,7 +56,7 @@ func TestNoTurnsOnOnePort(t *testing.T) {
 	}
 	p := newTestEnv(t)
 	p.must(t, "run", "http", "--engine", engine+","+engine+",name=other", "--network", "host", "--param",
-		"port="+strconv.Itoa(int(port)), "--factor", "size=1KiB", "--param", "connections=4", "--param", "time=100ms", "--param",
+		"port="+strconv.Itoa(int(port)), "--factor", "size=1KiB", "--param", "connections=4", "--param", "time=400ms", "--param",
 		"warmup=20ms", "--interleave", "auto", "--blocks", "2", "--warmup", "0", "--washout", "off", "--precision", "off",
 		"--no-control")
 	run := p.last(t)

@@ -252,7 +252,7 @@ func differenceTable(d *TimelineDifference, title string) Table {
 	s := rowScale(d.Rows, d.Rest)
 	t := Table{
 		Title: d.Summary(), HasHeadings: true, Columns: timelineColumns("more"), Groups: []RowGroup{{}},
-		Subtitle: title + "; means of traced trials, with intervals that hold together",
+		Subtitle: title + "; means of traced trials, with intervals that hold for all rows together",
 	}
 	if timed := d.TimedText(); timed != "" {
 		t.Subtitle += "; " + timed

@@ -178,9 +178,9 @@ func (w workload) Run(ctx context.Context, t bench.Task, m bench.Meter) error {
 		}
 	}
 	noteAll(m, notes)
-	m.Record(supervise.Measured, sum(values[Total]))
+	m.Record(bench.StateMeasured, sum(values[Total]))
 	if turning {
-		m.Record(supervise.Turns, float64(starts))
+		m.Record(bench.StateTurns, float64(starts))
 	}
 	for metric, all := range values {
 		slices.Sort(all)

@@ -14,7 +14,6 @@ import (
 	"github.com/tare-bench/tare/internal/agent"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
-	"github.com/tare-bench/tare/internal/supervise"
 	"github.com/tare-bench/tare/internal/workload/lifecycle"
 	"github.com/tare-bench/tare/internal/workload/workloadtest"
 )
@@ -77,7 +76,7 @@ func TestOperations(t *testing.T) {
 			"create": 10, "start": 20, "pause": 30, "resume": 40, "exec": 50, "signal": 60, "stop": 70, "remove": 80,
 			"total": 10 + 20 + 2*30 + 2*40 + 50 + 60 + 70 + 80,
 		}
-		want[supervise.Measured] = want["total"]
+		want[bench.StateMeasured] = want["total"]
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("milliseconds (-want +got):\n%s", diff)
 		}

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -27,4 +29,30 @@ func TestListedOnce(t *testing.T) {
 	if !slices.Equal(engines, want) {
 		t.Errorf("%q, want %q", engines, want)
 	}
+}
+
+// What an engine could not tell is asked once more when something of it has gone, and stands otherwise.
+func TestRemoveAllAsksAgain(t *testing.T) {
+	a, err := New(Config{}).WithState(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	untold, stuck := errors.New("half an image hides the others"), errors.New("stuck")
+	for _, removal := range []error{nil, stuck} {
+		found := []Leftover{{Leftover: bench.Leftover{Kind: "image", ID: "half"}, engine: remover{removal}}}
+		_, err := a.removeAll(t.Context(), found, untold, nil, nil)
+		if told := errors.Is(err, untold); told != (removal != nil) || removal != nil && !errors.Is(err, removal) {
+			t.Errorf("removed with %v: %v", removal, err)
+		}
+	}
+}
+
+// A remover is an engine whose removals end with an error, or none.
+type remover struct{ err error }
+
+func (r remover) RemoveLeftover(context.Context, bench.Leftover) error { return r.err }
+
+func (remover) Leftovers(context.Context, func(string) bool) ([]bench.Leftover, error) {
+	return nil, nil
 }

@@ -196,41 +196,45 @@ func (e *Engine) closeBuilder(ctx context.Context, s *server) error {
 
 // removeBuilds removes what buildkitd keeps of a run, whose images must still be there.
 func (e *Engine) removeBuilds(ctx context.Context, s *server, k *buildkit, run string) error {
-	bases, err := e.baseRecords(ctx, s, k)
+	kept, err := k.kept(ctx)
+	if err != nil {
+		return e.failed("list what buildkitd keeps", err)
+	}
+	runs, err := e.runsOfRecords(ctx, s, k, kept)
 	if err == nil {
-		_, err = k.remove(ctx, func(r builder.Record) bool { return buildRun(r.Description) == run || bases[r.ID] == run })
+		_, err = k.remove(ctx, func(r builder.Record) bool { return runs[r.ID] == run })
 	}
 	return e.failed(fmt.Sprintf("remove what builds of run %s left", run), err)
 }
 
-// baseRecords returns, by their IDs, the runs of the records that hold the layers of tare's own image. They have no
-// description, because buildkitd finds these layers in containerd's store and need not pull them. It holds them by
-// leases that have the IDs of its records. Where a step that was cut short held a record until its image had gone,
-// what the step left was made from the record.
-func (e *Engine) baseRecords(ctx context.Context, s *server, k *buildkit) (map[string]string, error) {
-	kept, err := k.kept(ctx)
-	if err != nil {
-		return nil, err
-	}
+// runsOfRecords returns, by their IDs, the runs of what buildkitd keeps: empty or missing for what is not tare's.
+//
+// The records that hold the layers of tare's own image have no description, because buildkitd finds these layers in
+// containerd's store and need not pull them. It holds them by leases that have the IDs of its records. If a step that was
+// cut short has held such a record until its image had gone, the record is the parent of one with a mark.
+func (e *Engine) runsOfRecords(
+	ctx context.Context, s *server, k *buildkit, kept []builder.Record,
+) (map[string]string, error) {
 	snapshots, err := e.baseSnapshots(ctx, s, k)
 	if err != nil {
 		return nil, err
 	}
-	bases, made := map[string]string{}, madeFrom(kept)
+	runs, parents := map[string]string{}, runsOfParents(kept)
 	for _, r := range kept {
 		if r.Description != "" {
+			runs[r.ID] = buildRun(r.Description)
 			continue
 		}
 		held, err := s.client.LeasesService().ListResources(k.within(ctx), leases.Lease{ID: r.ID})
 		if err != nil && !isNotFound(err) {
 			return nil, err
 		}
-		bases[r.ID] = made[r.ID]
+		runs[r.ID] = parents[r.ID]
 		for _, h := range held {
-			bases[r.ID] = cmp.Or(bases[r.ID], snapshots[h.ID])
+			runs[r.ID] = cmp.Or(runs[r.ID], snapshots[h.ID])
 		}
 	}
-	return bases, nil
+	return runs, nil
 }
 
 // baseSnapshots returns the runs whose image of tare's own has a layer, by the name of that layer's snapshot.
@@ -254,9 +258,9 @@ func (e *Engine) baseSnapshots(ctx context.Context, s *server, k *buildkit) (map
 	return runs, err
 }
 
-// madeFrom returns the runs from whose base image programs with the mark of a build have made something, by the ID
-// of the base's record. Only in tare's own build file do programs have a mark.
-func madeFrom(kept []builder.Record) map[string]string {
+// runsOfParents returns the runs of records with a mark, by the IDs of the records from which they were made. Only
+// programs in tare's own build file have a mark.
+func runsOfParents(kept []builder.Record) map[string]string {
 	runs := map[string]string{}
 	for _, r := range kept {
 		if run := bench.MarkedBy(r.Description); run != "" {
@@ -292,16 +296,16 @@ func (e *Engine) buildLeftovers(ctx context.Context, s *server, left *owned.Left
 	if err != nil {
 		return err
 	}
-	bases, err := e.baseRecords(ctx, s, k)
-	if err != nil {
-		return e.failed("list base images of buildkitd", err)
-	}
 	kept, err := k.kept(ctx)
 	if err != nil {
 		return e.failed("list what buildkitd keeps", err)
 	}
-	for _, r := range kept { // before images, by which those of bases are known
-		left.Add(cmp.Or(buildRun(r.Description), bases[r.ID]), owned.KindCache, r.ID)
+	runs, err := e.runsOfRecords(ctx, s, k, kept)
+	if err != nil {
+		return e.failed("find the runs of what buildkitd keeps", err)
+	}
+	for _, r := range kept { // before images, by which records without a description are known
+		left.Add(runs[r.ID], owned.KindCache, r.ID)
 	}
 	all, err := s.client.ImageService().List(k.within(ctx))
 	for _, i := range all {

@@ -124,6 +124,19 @@ func TestBuildRun(t *testing.T) {
 	}
 }
 
+// A record without a description is tare's if a program with a mark was run on it.
+func TestRunsOfParents(t *testing.T) {
+	got := runsOfParents([]builder.Record{
+		{ID: "step", Parents: []string{"base"}, Description: "mount / from exec /tare-agent echo tare-build/run-1/n/1"},
+		{ID: "base"},
+		{ID: "theirs", Parents: []string{"debian"}, Description: "mount / from exec make"},
+		{ID: "debian"},
+	})
+	if diff := cmp.Diff(map[string]string{"base": "run-1"}, got); diff != "" {
+		t.Errorf("runs of parents (-want +got):\n%s", diff)
+	}
+}
+
 // A build says which copies of files are its own, and takes images from containerd's store.
 func TestBuildArgs(t *testing.T) {
 	k := &buildkit{program: "/bin/buildctl"}

@@ -50,6 +50,35 @@ func TestClock(t *testing.T) {
 	}
 }
 
+// A clock is why a node has measured nothing only if it is off by what pods have until the first round, and if this pass
+// has not allowed for it.
+func TestIsAtWrongTime(t *testing.T) {
+	for _, tt := range []struct {
+		off, lead time.Duration
+		allowed   []time.Duration // in each pass
+		want      bool
+	}{
+		{off: time.Hour, lead: time.Minute, want: true},
+		{off: -time.Hour, lead: time.Minute, want: true},
+		{off: 3 * time.Second, lead: time.Minute},
+		{lead: 0},
+		{off: time.Hour, lead: time.Minute, allowed: []time.Duration{0, time.Hour}},
+		{off: time.Hour, lead: time.Minute, allowed: []time.Duration{time.Hour, 0}, want: true},
+	} {
+		pod := &kube.Pod{Meta: kube.Meta{Created: time.Unix(1e9, 0)}}
+		pod.Status.Started = pod.Created.Add(tt.off)
+		lag := -tt.off
+		p := &Plan{Lead: tt.lead}
+		for _, ahead := range tt.allowed {
+			p.Fleet.Ahead = append(p.Fleet.Ahead, map[string]time.Duration{"n": ahead})
+		}
+		g := gathering{session: &session{p: p, pass: 2}}
+		if got := g.isAtWrongTime(&member{name: "n", pod: pod, lag: &lag}); got != tt.want {
+			t.Errorf("%+v: %v", tt, got)
+		}
+	}
+}
+
 // TestSkewedClocks has clocks that are off by an hour and by seconds: the signal allows for them. A node that came too
 // late for that, and has measured nothing, says why.
 func TestSkewedClocks(t *testing.T) {

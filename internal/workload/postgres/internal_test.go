@@ -595,6 +595,7 @@ func TestMeasures(t *testing.T) {
 		"write.rate": true, "write.rate.c4": true, "write.rate.c8": false, "write.time.p50": true, "read.rate": false,
 		"read.rate.c4": false, "write.client_cpu": true, "write.client_cpu.c4": true, "write.client_cpu.c8": false,
 		"write.checkpoint": true, "write.connect.p50": true, "postgres.ready": true,
+		"write.memory_load": false,
 	} {
 		if got := (workload{}).Measures(params, metric); got != want {
 			t.Errorf("%s is measured: %t", metric, got)

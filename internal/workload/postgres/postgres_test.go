@@ -257,6 +257,9 @@ func TestLoad(t *testing.T) {
 	above(t, v, "load.rate", "load.offered", "load.stmt.insert_history.p50", "load.server.sync_time")
 	v = good(t, measure(t, e, bench.Spec{}, 1, "parts", "read", "sweep", "1,2"))
 	above(t, v, "read.rate.c1", "read.rate.c2", "read.time.p50.c2", "read.client_cpu.c1", "read.server.cpu", "read.knee")
+	if memory, known := v["read.memory_load"]; known {
+		t.Errorf("a sweep, whose clients have gone, has memory under load: %v", memory)
+	}
 	v = good(t, measure(t, e, bench.Spec{}, 1, "parts", "read1", "connect", "each"))
 	above(t, v, "read1.rate", "read1.connect.p50")
 	if testing.Short() {

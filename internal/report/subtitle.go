@@ -44,14 +44,22 @@ func variationText(m *Metric, c *Condition) []string {
 	return parts
 }
 
+// ControlDiffers says by how much the control differs from the baseline, which is the same thing; empty if it does not.
+func (c *Condition) ControlDiffers(m *Metric) string {
+	if n := c.Noise; n != nil && n.Verdict == string(analysis.Different) && n.Estimate != nil {
+		return "control differs by " + effectText(n, m.scale())[0]
+	}
+	return ""
+}
+
 // noise says how precisely the machine can compare the baseline with itself.
 func noise(m *Metric, c *Condition) string {
-	n := c.Noise
+	n, differs := c.Noise, c.ControlDiffers(m)
 	switch {
 	case n == nil:
 		return ""
-	case n.Verdict == string(analysis.Different) && n.Estimate != nil:
-		return "control differs by " + effectText(n, m.scale())[0]
+	case differs != "":
+		return differs
 	case (n.Low == nil || n.High == nil) && m.comparisons() == 0: // and nothing that it could hide
 		return ""
 	case n.Low == nil || n.High == nil:

@@ -133,6 +133,9 @@ func (j *Judgement) check(m *report.Metric, c *report.Condition) {
 				check.Finding += check.exactly(judged, check.State != IsWorse)
 			}
 		}
+		if why := c.ControlDiffers(m); check.State == Unreliable && why != "" {
+			check.Finding += "; " + why
+		}
 		j.Checks = append(j.Checks, check)
 	}
 }

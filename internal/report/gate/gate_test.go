@@ -143,7 +143,7 @@ func TestWorseAndUnreliable(t *testing.T) {
 		"junit":    {`tests="2" failures="1" errors="1"`},
 		"github":   {"::error ", "::warning ", "::notice title=tare gate::failed: 1 of 2 comparisons worse"},
 		"gitlab":   {`tare_gate_outcome{experiment="lifecycle"} 1`, `metric="total",cell="new",condition=""} 2`},
-		"markdown": {"| unreliable | whole life, new against base | unreliable: +19 to +21 % |  |  |"},
+		"markdown": {"| unreliable | whole life, new against base | unreliable: +19 to +21 %; control differs by ×1.49 |  |  |"},
 	} {
 		for _, want := range wants {
 			if !strings.Contains(wrote[form], want) {

@@ -31,7 +31,8 @@ const (
 // Judge says what each node is in each metric. A node is named slow or fast only if all of this holds:
 //
 //   - An exact test of its ranks among the nodes of its group, over the rounds, rejects that it is like them. The
-//     tests of all nodes and metrics together err in at most 5 % of fleets.
+//     tests of all nodes and metrics together err in at most 5 % of fleets. If others are further away that are
+//     rejected, it is tested among the rest as well.
 //   - Its effect is beyond the group's Limit, and has the same sign in odd and in even rounds.
 //   - The second pass confirms it: both passes together are beyond the Limit, and the second alone by half of it.
 //
@@ -133,6 +134,7 @@ func (t *table) judge(metric *Metric, asked float64, findings []Finding) Group {
 			suspects[i] = t.adjusted[i] <= 1-confidence && t.agrees(i, center)
 		}
 	}
+	t.stepDown(suspects, center)
 	if slices.Contains(away, true) {
 		// One node of few that is far away pulls the median of each round to its side: the others are compared
 		// without it.
@@ -216,6 +218,30 @@ func (t *table) describe(measured []int, asked float64) (group Group, sides [2][
 		group.Limit = max(group.Limit, largest(len(measured), t.tests)*group.Spread)
 	}
 	return group, sides
+}
+
+// stepDown tests each suspect again among the nodes that are left when those suspects are taken away that are further
+// from the center. Beside a node that is last in every round, the others are not each as likely to be first as last: of
+// three, one that is a little faster than the third would be first in most rounds, and look as odd.
+func (t *table) stepDown(suspects []bool, center float64) {
+	var order []int
+	for i, is := range suspects {
+		if is {
+			order = append(order, i)
+		}
+	}
+	far := func(i int) float64 { return math.Abs(t.estimates[i] - center) }
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(far(b), far(a)) })
+	leftOut := make([]bool, len(t.nodes))
+	for k, i := range order {
+		if k > 0 {
+			left := len(t.nodes) - k
+			p := t.pWithout(leftOut, i) * float64(t.tests*left)
+			t.adjusted[i] = min(1, max(t.adjusted[i], p))
+			suspects[i] = left > 2 && t.adjusted[i] <= 1-confidence
+		}
+		leftOut[i] = suspects[i]
+	}
 }
 
 // agrees reports whether a node lies on the same side of the center in odd rounds, in even ones, and in all.

@@ -280,6 +280,29 @@ func TestPowerOfFleet(t *testing.T) {
 	}
 }
 
+// TestOthersBesideOneFar judges small fleets with much noise, in which one node is four times as slow: how far that one is
+// says nothing of the others, so no other may be suspected in more than 5 % of fleets.
+func TestOthersBesideOneFar(t *testing.T) {
+	for _, nodes := range []int{3, 4, 5, 8} {
+		for _, sd := range []float64{0.03, 0.1} {
+			m := model{nodes: nodes, rounds: 8, plants: []float64{3}, metrics: 2}
+			m.noise = noise{fmt.Sprintf("normal %.0f %%", 100*sd), func(r *rand.Rand) float64 { return sd * r.NormFloat64() }}
+			r := rand.New(rand.NewPCG(uint64(nodes), 28))
+			found, wrong, n := 0, 0, analysistest.Repetitions(400, 4000)
+			for range n {
+				findings := odd.Judge(m.simulate(r).input).Findings
+				found += one(findings[0][0].Verdict == odd.Suspect)
+				others := odd.Result{Findings: [][]odd.Finding{findings[0][1:], findings[1]}}
+				wrong += one(count(others, odd.Suspect) > 0)
+			}
+			t.Logf("%v: found in %.1f %% of fleets, others suspected in %.1f %%", m, percent(found, n), percent(wrong, n))
+			if wrong > atMost(n, 0.05) || n-found > atMost(n, 0.01) {
+				t.Errorf("%v: found in %d of %d fleets, others suspected in %d", m, found, n, wrong)
+			}
+		}
+	}
+}
+
 // leastFound is the least share of planted nodes that the first pass must find, as it was when this was designed: the
 // worst of all noises.
 func leastFound(m model, plant float64) float64 {

@@ -53,6 +53,24 @@ func (t *table) rank() {
 	}
 }
 
+// pWithout is the p-value of a node by its ranks among the nodes that are not left out; 1 if there are none.
+func (t *table) pWithout(leftOut []bool, node int) float64 {
+	n := len(t.nodes)
+	below, above := make([]int, n), make([]int, n)
+	var sizes []int
+	for _, s := range t.sets {
+		s.nodes = slices.DeleteFunc(slices.Clone(s.nodes), func(i int) bool { return leftOut[i] })
+		if slices.Contains(s.nodes, node) && len(s.nodes) > 1 {
+			s.countRanks(t.values, below, above)
+			sizes = append(sizes, len(s.nodes))
+		}
+	}
+	if len(sizes) == 0 {
+		return 1
+	}
+	return min(1, 2*sumOfRanks(sizes)(min(below[node], above[node])))
+}
+
 // countRanks adds to each node of a set how many others are at or below it, and how many at or above it.
 func (s set) countRanks(values [][]float64, below, above []int) {
 	value := func(i int) float64 { return values[i][s.round] }

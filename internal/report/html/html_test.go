@@ -269,6 +269,10 @@ func TestTimelineOnPage(t *testing.T) {
 	if err := html.WriteFigure(&shown, d, "first_instruction-timeline"); err != nil {
 		t.Fatal(err, html.Figures(d))
 	}
+	d.Timelines.Differences = slices.Repeat(d.Timelines.Differences, 30)
+	if many := string(write(t, d)); !strings.Contains(many, "Left out: 6 of 30 timelines; tare show RUN --timeline CELL") {
+		t.Error("a page with the timelines of 30 cells does not say that some are left out")
+	}
 	if err := xml.Unmarshal(shown.Bytes(), new(struct{ XMLName xml.Name })); err != nil {
 		t.Error(err)
 	}

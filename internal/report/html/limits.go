@@ -21,6 +21,8 @@ const (
 	mostRows    = 200  // of a table
 	mostColumns = 61   // with that of the names
 	allRows     = 1200 // of the tables of all questions
+	// mostTimelines is how many cells have a table of what their timeline differs by.
+	mostTimelines = 24
 	leastRows   = 10
 )
 
@@ -70,6 +72,17 @@ func (l *limits) table(t *report.Table) tableView {
 	v := newTable(part(t, keptRows, keptColumns))
 	v.LeftOut = l.leftOut(count(len(keptRows), len(rows), "row"), count(len(keptColumns)-1, len(columns)-1, "column"))
 	return v
+}
+
+// timelines are the first tables of what the cells' timelines differ by, and how many more there are.
+func (l *limits) timelines(all []report.Table) (out []tableView) {
+	for i := range all[:min(len(all), mostTimelines)] {
+		out = append(out, l.table(unbroken(&all[i])))
+	}
+	if more := count(len(out), len(all), "timeline"); more != "" {
+		out[len(out)-1].LeftOut = "Left out: " + more + "; tare show RUN --timeline CELL has each, and --json has all."
+	}
+	return out
 }
 
 // part is some rows of a table, in their order, and some columns.
@@ -128,6 +141,16 @@ func (l *limits) lines(all []report.Line) []report.Line {
 	}
 	return append(slices.Clone(all[:l.rows]), report.Line{
 		Name: unit.Format(float64(len(all)-l.rows), unit.Count) + " more", Text: []string{l.all},
+	})
+}
+
+// notes are the first of a list, and how many more there are.
+func (l *limits) notes(all []report.Note) []report.Note {
+	if len(all) <= l.rows {
+		return all
+	}
+	return append(slices.Clone(all[:l.rows]), report.Note{
+		Text: unit.Format(float64(len(all)-l.rows), unit.Count) + " more", Hint: l.all,
 	})
 }
 

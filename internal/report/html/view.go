@@ -98,7 +98,7 @@ func newView(d *report.Document) *view {
 		DataPaths: l.lines(d.View.DataPaths), Levels: l.lines(d.View.Levels), Turns: l.lines(d.View.Turns),
 		Applied: l.lines(d.View.Applied),
 		Machine: d.View.Machine, Plan: d.View.Plan, Absent: l.lines(d.View.Absent), Failures: l.lines(d.View.Failures),
-		Canceled: l.lines(d.View.Canceled), Written: d.View.Written, Notes: d.View.Notes, Head: d.Head,
+		Canceled: l.lines(d.View.Canceled), Written: l.lines(d.View.Written), Notes: l.notes(d.View.Notes), Head: d.Head,
 	}
 	if v.Single {
 		v.Repeat = d.Runs[0].Plan.Command
@@ -167,9 +167,7 @@ func (v *view) ask(d *report.Document, l *limits) {
 			tables = slices.Delete(tables, at, at+1)
 		}
 		if d.Timelines != nil && d.Timelines.Metric == m.Name {
-			for _, t := range d.Timelines.DifferenceTables() {
-				q.Tables = append(q.Tables, l.table(unbroken(&t)))
-			}
+			q.Tables = append(q.Tables, l.timelines(d.Timelines.DifferenceTables())...)
 		}
 		v.Questions = append(v.Questions, q)
 	}

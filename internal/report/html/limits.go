@@ -80,7 +80,8 @@ func (l *limits) timelines(all []report.Table) (out []tableView) {
 		out = append(out, l.table(unbroken(&all[i])))
 	}
 	if more := count(len(out), len(all), "timeline"); more != "" {
-		out[len(out)-1].LeftOut = "Left out: " + more + "; tare show RUN --timeline CELL has each, and --json has all."
+		last := &out[len(out)-1].LeftOut
+		*last = strings.TrimSpace(*last + " Left out: " + more + "; tare show RUN --timeline CELL has each, and --json has all.")
 	}
 	return out
 }

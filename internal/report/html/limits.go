@@ -23,7 +23,7 @@ const (
 	allRows     = 1200 // of the tables of all questions
 	// mostTimelines is how many cells have a table of what their timeline differs by.
 	mostTimelines = 24
-	leastRows   = 10
+	leastRows     = 10
 )
 
 func newLimits(d *report.Document) *limits {

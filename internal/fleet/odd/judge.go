@@ -222,7 +222,8 @@ func (t *table) describe(measured []int, asked float64) (group Group, sides [2][
 
 // stepDown tests each suspect again among the nodes that are left when those suspects are taken away that are further
 // from the center. Beside a node that is last in every round, the others are not each as likely to be first as last: of
-// three, one that is a little faster than the third would be first in most rounds, and look as odd.
+// three, one that is a little faster than the third would be first in most rounds, and look as odd. Of two that are left,
+// nobody can say which is odd, however many rounds there are.
 func (t *table) stepDown(suspects []bool, center float64) {
 	var order []int
 	for i, is := range suspects {
@@ -232,15 +233,26 @@ func (t *table) stepDown(suspects []bool, center float64) {
 	}
 	far := func(i int) float64 { return math.Abs(t.estimates[i] - center) }
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(far(b), far(a)) })
-	leftOut := make([]bool, len(t.nodes))
-	for k, i := range order {
-		if k > 0 {
-			left := len(t.nodes) - k
-			p := t.pWithout(leftOut, i) * float64(t.tests*left)
-			t.adjusted[i] = min(1, max(t.adjusted[i], p))
-			suspects[i] = left > 2 && t.adjusted[i] <= 1-confidence
+	leftOut, left := make([]bool, len(t.nodes)), t.count
+	for _, i := range order {
+		if left < t.count {
+			p := 1.0
+			if left > 2 {
+				p = t.pWithout(leftOut, i)
+			}
+			t.p[i] = max(t.p[i], p)
+			t.adjusted[i] = max(t.adjusted[i], min(1, t.p[i]*float64(t.tests*left)))
+			suspects[i] = t.adjusted[i] <= 1-confidence
 		}
-		leftOut[i] = suspects[i]
+		if suspects[i] {
+			leftOut[i] = true
+			left--
+		}
+	}
+	for i := range leftOut {
+		if left <= 2 && left < t.count && !leftOut[i] {
+			t.p[i] = 1 // no more rounds would tell: see needs
+		}
 	}
 }
 

@@ -294,6 +294,11 @@ func TestOthersBesideOneFar(t *testing.T) {
 				found += one(findings[0][0].Verdict == odd.Suspect)
 				others := odd.Result{Findings: [][]odd.Finding{findings[0][1:], findings[1]}}
 				wrong += one(count(others, odd.Suspect) > 0)
+				for _, f := range findings[0][1:] {
+					if nodes == 3 && f.Needs > 0 && math.Abs(f.Effect) > math.Log1p(0.05) {
+						t.Errorf("with %d rounds it would be clear which one of two is odd: %+v", f.Needs, f)
+					}
+				}
 			}
 			t.Logf("%v: found in %.1f %% of fleets, others suspected in %.1f %%", m, percent(found, n), percent(wrong, n))
 			if wrong > atMost(n, 0.05) || n-found > atMost(n, 0.01) {

@@ -189,7 +189,7 @@ type fleetRun struct {
 	plan   *cluster.Plan
 	hooks  FleetHooks
 	saved  time.Time
-	trips  map[int]bool // the nodes whose round trips the plan has; nil = not known yet
+	trips  map[source]bool // whose round trips the plan has; nil = not known yet
 }
 
 // notStarted is the error of a fleet that measures nothing.

@@ -472,9 +472,10 @@ func TestFleetWithAnotherVersion(t *testing.T) {
 	}
 }
 
-// Of round trips, a node's own are taken, no more than it can have measured, and those read last.
+// Of round trips, those of a pod's own node and network are taken, no more than it can have measured, and those read
+// last.
 func TestTakeTrips(t *testing.T) {
-	f := fleet.Fleet{Rounds: 2, Networks: []string{"pod"}, Nodes: make([]fleet.Node, 3)}
+	f := fleet.Fleet{Rounds: 2, Networks: []string{"pod", "host"}, Nodes: make([]fleet.Node, 3)}
 	for i := range f.Nodes {
 		f.Nodes[i].Name = "n" + strconv.Itoa(i)
 	}
@@ -491,19 +492,27 @@ func TestTakeTrips(t *testing.T) {
 	bad[4].Seconds = longestTrip
 	bad[5].Seconds = 0
 	r := &fleetRun{plan: &cluster.Plan{Fleet: f}}
-	r.takeTrips(cluster.Part{Node: "n1", Pass: 1, Trips: append(bad, good, lost)})
+	r.takeTrips(cluster.Part{Node: "n1", Pass: 1, Network: "pod", Trips: append(bad, good, lost)})
 	if len(r.plan.Fleet.Trips) != 2 {
 		t.Errorf("of what is not final, there is %+v", r.plan.Fleet.Trips)
 	}
-	r.takeTrips(cluster.Part{Node: "n1", Pass: 1, Final: true, Trips: append(bad, good, lost)})
+	r.takeTrips(cluster.Part{Node: "n1", Pass: 1, Network: "pod", Final: true, Trips: append(bad, good, lost)})
 	if got := r.plan.Fleet.Trips; !slices.Equal(got, []pairs.Trip{kept, good, lost}) {
 		t.Errorf("got %+v", got)
 	}
-	r.takeTrips(cluster.Part{Node: "n2", Pass: 1, Final: true, Trips: slices.Repeat([]pairs.Trip{
+	beside := good
+	beside.Network = "host"
+	for range 2 {
+		r.takeTrips(cluster.Part{Node: "n1", Pass: 1, Network: "host", Final: true, Trips: []pairs.Trip{beside, good}})
+		if got := r.plan.Fleet.Trips; !slices.Equal(got, []pairs.Trip{kept, good, lost, beside}) {
+			t.Errorf("with those of the hosts' network: %+v", got)
+		}
+	}
+	r.takeTrips(cluster.Part{Node: "n2", Pass: 1, Network: "pod", Final: true, Trips: slices.Repeat([]pairs.Trip{
 		{Meeting: pairs.Meeting{Client: 2, Server: 1}, Network: "pod", Seconds: 1},
 	}, 100)})
-	if got := len(r.plan.Fleet.Trips); got != 3+2*3 {
-		t.Errorf("%d round trips, want three and those of three meetings in each of two rounds", got)
+	if got := len(r.plan.Fleet.Trips); got != 4+2*3 {
+		t.Errorf("%d round trips, want four and those of three meetings in each of two rounds", got)
 	}
 }
 

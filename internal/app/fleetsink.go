@@ -22,6 +22,9 @@ var errOtherRun = errors.New("the log has another run than the one that was aske
 // sink stores what was read of a node's run. What is wrong with the records is a cluster.BadRecords.
 func (r *fleetRun) sink(ctx context.Context, p cluster.Part) (cluster.Stored, error) {
 	r.takeTrips(p)
+	if p.Network == pairs.Host {
+		return cluster.Stored{}, nil
+	}
 	rounds, id, err := r.check(p)
 	if id == "" || err != nil {
 		return cluster.Stored{}, err
@@ -81,8 +84,14 @@ const (
 	mostMeetings = 64 // in a round
 )
 
-// takeTrips takes the round trips that a node has measured, in place of those that were read of it before. It takes
-// them when all are there, because a large fleet has many.
+// A source is whose round trips these are: a node's, as an index, in a network.
+type source struct {
+	node    int
+	network string
+}
+
+// takeTrips takes the round trips that a node's pod has measured, in place of those that were read of it before. It
+// takes them when all are there, because a large fleet has many.
 func (r *fleetRun) takeTrips(p cluster.Part) {
 	f := &r.plan.Fleet
 	node := slices.IndexFunc(f.Nodes, func(n fleet.Node) bool { return n.Name == p.Node })
@@ -90,19 +99,20 @@ func (r *fleetRun) takeTrips(p cluster.Part) {
 		return
 	}
 	if r.trips == nil {
-		r.trips = map[int]bool{}
+		r.trips = map[source]bool{}
 		for _, t := range f.Trips {
-			r.trips[t.Client] = true
+			r.trips[source{t.Client, t.Network}] = true
 		}
 	}
-	if r.trips[node] {
-		f.Trips = slices.DeleteFunc(f.Trips, func(t pairs.Trip) bool { return t.Client == node })
+	own := source{node, p.Network}
+	if r.trips[own] {
+		f.Trips = slices.DeleteFunc(f.Trips, func(t pairs.Trip) bool { return own == source{t.Client, t.Network} })
 	}
-	r.trips[node] = true
-	most := f.Rounds * min(len(f.Nodes), mostMeetings) * len(f.Networks)
+	r.trips[own] = true
+	most := f.Rounds * min(len(f.Nodes), mostMeetings)
 	for _, t := range p.Trips {
 		timed := t.Seconds > 0 && t.Seconds < longestTrip
-		if t.Client == node && t.Server >= 0 && t.Server < len(f.Nodes) && t.Server != node &&
+		if own == (source{t.Client, t.Network}) && t.Server >= 0 && t.Server < len(f.Nodes) && t.Server != node &&
 			t.Round >= 0 && t.Round < f.Rounds && slices.Contains(f.Networks, t.Network) &&
 			(timed || t.Seconds == 0 && t.Lost != "") && most > 0 {
 			f.Trips = append(f.Trips, t)

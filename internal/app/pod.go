@@ -83,17 +83,12 @@ func (p *podRun) measure(ctx context.Context) error {
 	if own := p.app.config.Version; own != p.Order.Tool {
 		return fmt.Errorf("its image has tare %s, and the fleet was begun with %s: make the image again", own, p.Order.Tool)
 	}
-	var plan bench.Plan
-	if err := json.Unmarshal(p.Source, &plan); err != nil {
-		return fmt.Errorf("the plan: %w", err)
-	}
-	plan = podPlan(plan, p.Order.Fleet, p.Node, p.Pass, p.Rounds())
-	planned, err := p.app.replan(ctx, plan, nativeOnly(), p.app.runSite(p.Run()))
-	if err == nil {
-		err = planned.Usable(ctx)
-	}
-	if err != nil {
-		return err
+	part := p.onlyMeet
+	if p.Network != pairs.Host {
+		var err error
+		if part, err = p.node(ctx); err != nil {
+			return err
+		}
 	}
 	stopListening, err := p.listen()
 	if err != nil {
@@ -110,26 +105,53 @@ func (p *podRun) measure(ctx context.Context) error {
 		now := p.app.config.Now
 		p.app.config.Now = func() time.Time { return now().Add(-p.ahead) }
 	}
-	if err := p.meet(); err != nil {
-		return err
-	}
-	store := &podStore{to: p.log}
-	_, err = p.app.Measure(ctx, store, planned, Options{Interrupt: p.interrupt, barrier: p.barrier})
-	if errors.Is(err, run.ErrInterrupted) || err != nil && ctx.Err() != nil {
-		return fmt.Errorf("the pod was ended after it had begun %d of %d rounds", p.round+1, p.Rounds())
-	}
-	if err == nil {
-		err = errors.Join(p.log.Flush(), p.meetOthers())
-	}
+	p.meet()
+	err = part()
 	switch {
-	case err != nil:
-		return err
-	case p.round < 0:
+	case errors.Is(err, run.ErrInterrupted) || err != nil && ctx.Err() != nil:
+		return fmt.Errorf("the pod was ended after it had begun %d of %d rounds", p.round+1, p.Rounds())
+	case err == nil && p.round < 0:
 		return fmt.Errorf("all %d rounds were over when the start signal came", p.Rounds())
-	case store.failed != "":
-		return fmt.Errorf("no trial succeeded: %s", store.failed)
 	}
-	return nil
+	return err
+}
+
+// node returns what measures the node: the plan of the fleet, block by block.
+func (p *podRun) node(ctx context.Context) (func() error, error) {
+	var plan bench.Plan
+	if err := json.Unmarshal(p.Source, &plan); err != nil {
+		return nil, fmt.Errorf("the plan: %w", err)
+	}
+	plan = podPlan(plan, p.Order.Fleet, p.Node, p.Pass, p.Rounds())
+	planned, err := p.app.replan(ctx, plan, nativeOnly(), p.app.runSite(p.Run()))
+	if err == nil {
+		err = planned.Usable(ctx)
+	}
+	return func() error {
+		store := &podStore{to: p.log}
+		_, err := p.app.Measure(ctx, store, planned, Options{Interrupt: p.interrupt, barrier: p.barrier})
+		if err == nil {
+			err = errors.Join(p.log.Flush(), p.meetOthers())
+		}
+		if err == nil && p.round >= 0 && store.failed != "" {
+			err = fmt.Errorf("no trial succeeded: %s", store.failed)
+		}
+		return err
+	}, err
+}
+
+// onlyMeet measures round trips in each round, and nothing else.
+func (p *podRun) onlyMeet() error {
+	for {
+		round, _, more := pod.NextRound(p.start, p.Rounds(), p.round, p.app.config.Now())
+		if !more {
+			return nil
+		}
+		p.round = round
+		if err := p.meetOthers(); err != nil {
+			return err
+		}
+	}
 }
 
 // nativeOnly is the engine of pods that have no privileges: a plain process, within what a pod gets.
@@ -177,7 +199,7 @@ func (p *podRun) barrier(_ context.Context, block int, reason bench.StopReason) 
 
 // listen answers the round trips of others, if any are measured.
 func (p *podRun) listen() (stop func(), err error) {
-	if len(p.Order.Networks) == 0 || p.Pass != 1 {
+	if !slices.Contains(p.Order.Networks, p.Network) || p.Pass != 1 {
 		return func() {}, nil
 	}
 	token, err := p.Token()
@@ -188,34 +210,39 @@ func (p *podRun) listen() (stop func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for round trips: %w", err)
 	}
-	l, err := trips.Listen(netip.AddrPortFrom(at, fleet.PeerPort), 0, token)
+	l, err := trips.Listen(netip.AddrPortFrom(at, fleet.PeerPort), token)
 	if err != nil {
 		return nil, fmt.Errorf("listen for round trips: %w", err)
 	}
-	p.trips = &trips.Session{Token: token, Seed: p.Order.Seed, Slot: trips.MinSlot}
+	p.trips = &trips.Session{
+		Token: token, Seed: p.Order.Seed, Network: p.Network, Networks: p.Order.Networks, Slot: trips.MinSlot,
+	}
 	return func() { _ = l.Close() }, nil // nobody waits for it
 }
 
 // meet finds out whom the pod meets, among those that ran when the start signal was written.
-func (p *podRun) meet() error {
+func (p *podRun) meet() {
 	at := slices.IndexFunc(p.start.Peers, func(x fleet.Peer) bool { return x.Node == p.Node })
 	if p.trips == nil || at < 0 || len(p.start.Peers) < 2 {
 		p.trips = nil
-		return nil
+		return
 	}
 	p.trips.Self = at
 	var zones []string
 	for _, x := range p.start.Peers {
-		var one trips.Peer
-		if address, err := netip.ParseAddr(x.Address); err == nil {
-			one.Pod = netip.AddrPortFrom(address, fleet.PeerPort)
+		address := x.Address
+		if p.Network == pairs.Host {
+			address = x.Host
 		}
-		p.trips.Peers, zones = append(p.trips.Peers, one), append(zones, x.Zone)
+		var peer netip.AddrPort
+		if ip, err := netip.ParseAddr(address); err == nil {
+			peer = netip.AddrPortFrom(ip, fleet.PeerPort)
+		}
+		p.trips.Peers, zones = append(p.trips.Peers, peer), append(zones, x.Zone)
 	}
 	perRound := pairs.PerRound(len(p.start.Peers), p.Rounds())
 	p.trips.Slots = pairs.Slots(p.Order.Seed, zones, p.Rounds(), perRound)
 	p.begin = p.start.Round - slotTime(len(p.start.Peers), p.Rounds())
-	return nil
 }
 
 // slotRest lies between the last slot of a round and the next round: who is late for that leaves it out.

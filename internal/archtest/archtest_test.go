@@ -189,7 +189,7 @@ var allowed = map[string][]string{
 	"internal/fleet/pod":            {"internal/bench", "internal/fleet"},
 	"internal/image/program":        {"internal/image/pack", "github.com/google/go-containerregistry"},
 	"internal/fleet/pairs":          {"internal/analysis/stat"},
-	"internal/fleet/trips":          {"internal/fleet/pairs", "internal/kernel/netns", "golang.org/x/sys"},
+	"internal/fleet/trips":          {"internal/fleet/pairs", "golang.org/x/sys"},
 	"internal/foreign":              {"internal/bench"},
 	"internal/foreign/*":            {"internal/bench", "internal/foreign", "internal/load", "internal/text/unit"},
 	"internal/foreign/pgbenchtools": {"internal/foreign/pgbench"},

@@ -112,7 +112,8 @@ func (o *fleetOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	o.cluster.addFlags(f)
 	f.StringArrayVar(&o.params, "param", nil, "an option of the workload: `NAME=VALUE`")
-	f.StringSliceVar(&o.networks, "network", nil, "also measure round trips between nodes, over this `network`: pod")
+	f.StringSliceVar(&o.networks, "network", nil, "also measure round trips between nodes, over these `networks`: pod, "+
+		"host")
 	f.IntVar(&o.rounds, "rounds", app.FleetRounds, "number of rounds: `N`")
 	f.StringVar(&o.round, "round", "", "`time` from the beginning of a round to the next (default by how long a block "+
 		"takes here, else 30s)")
@@ -133,7 +134,7 @@ func (o *fleetOptions) addFlags(cmd *cobra.Command) {
 	f.DurationVar(&o.lead, "lead", 0, "for tests: `time` from the start signal to the first round")
 	_ = f.MarkHidden("lead") // there is such a flag
 	cmd.ValidArgsFunction = completeExperiments
-	completeFlag(cmd, "network", completeList(pairs.Pod))
+	completeFlag(cmd, "network", completeList(pairs.Pod, pairs.Host))
 	completeFlag(cmd, "param", completeParams)
 	completeFlag(cmd, "round", completeFixed("10s", "30s", "1m"))
 }
@@ -152,7 +153,7 @@ func fleetImageName() string {
 // read turns flags into a request. Its error is a mistake in what was typed.
 func (o *fleetOptions) read(e *experiment.Experiment) (r app.FleetRequest, err error) {
 	r = app.FleetRequest{
-		Experiment: e, Rounds: o.rounds, Confirm: o.confirm, Networks: o.networks, Image: o.image, GroupBy: o.groupBy,
+		Experiment: e, Rounds: o.rounds, Confirm: o.confirm, Image: o.image, GroupBy: o.groupBy,
 		Selector: o.nodes, Lead: o.lead, Pod: cluster.Pod{CPUs: o.cpus, PullSecrets: o.pullSecrets, Labels: map[string]string{}},
 	}
 	if r.Image == "" {
@@ -220,10 +221,14 @@ func (o *fleetOptions) readNumbers(r *app.FleetRequest) (err error) {
 		return &usageError{fmt.Errorf("--cpus %d is below zero", o.cpus), "leave it out for no limit"}
 	}
 	for _, n := range o.networks {
-		if n != pairs.Pod {
+		if n != pairs.Pod && n != pairs.Host {
 			return &usageError{
-				fmt.Errorf("a fleet has no network %q", n), "round trips are measured over the network of pods: --network pod",
+				fmt.Errorf("a fleet has no network %q", n), "round trips are measured over the network of pods, that of the "+
+					"nodes, or both: --network pod,host",
 			}
+		}
+		if !slices.Contains(r.Networks, n) {
+			r.Networks = append(r.Networks, n)
 		}
 	}
 	if err := program.CheckName(r.Image); err != nil {

@@ -49,7 +49,7 @@ func playPod(t *testing.T, p *kubetest.Process, log io.Writer) kubetest.Ending {
 	}
 	cmd := exec.Command("tare", append(p.Pod.Spec.Containers[0].Args, "--root", root)...)
 	cmd.Stdout, cmd.Stderr, cmd.Env = log, p, append(os.Environ(), "HOME="+root)
-	for _, name := range []string{fleet.EnvNode, fleet.EnvPass, fleet.EnvAddress} {
+	for _, name := range []string{fleet.EnvNode, fleet.EnvPass, fleet.EnvAddress, fleet.EnvNetwork} {
 		cmd.Env = append(cmd.Env, name+"="+p.Env(name))
 	}
 	if err := cmd.Start(); err != nil {
@@ -116,6 +116,18 @@ type shownFleet struct {
 			Low, High float64
 		}
 	}
+}
+
+// shownPath is of it, too: what round trips over a network tell.
+type shownPath struct {
+	Network string
+	Cost    *struct{ Ratio, Low, High float64 } `json:"beside_host"`
+	Nodes   []struct{ Name, Verdict string }
+	Links   []struct {
+		Ends    []string
+		Seconds float64 `json:"median_seconds"`
+	}
+	Losses, Silent []struct{ Reason string }
 }
 
 func (p *testEnv) shownFleet(t *testing.T) (out shownFleet) {
@@ -213,22 +225,31 @@ func TestFleetGather(t *testing.T) {
 	}
 }
 
-// Round trips between the pods are measured at the end of each round, and judged.
+// Round trips over both networks are measured at the end of each round, by a pod in each, and judged.
 func TestFleetPaths(t *testing.T) {
 	t.Parallel() // it waits more than it measures
 	s, p := startCluster(t, "web-1", "web-2", "web-3")
-	result := p.must(t, fleetArgs("run", "--round", "9s", "--network", "pod", "--confirm", "0")...)
+	result := p.must(t, fleetArgs("run", "--round", "9s", "--network", "host,pod", "--confirm", "0")...)
 	var shown struct {
-		Paths []struct {
-			Network string
-			Links   []struct{ Client, Server string }
-		}
+		shownFleet
+		Paths []shownPath
 	}
 	if err := json.Unmarshal([]byte(p.must(t, "fleet", "show", "--json").stdout), &shown); err != nil {
 		t.Fatal(err)
 	}
-	if len(shown.Paths) != 1 || shown.Paths[0].Network != "pod" || len(shown.Paths[0].Links) != 3 {
-		t.Errorf("the paths are %+v, want those of three pairs\n%s", shown.Paths, result.stderr)
+	if len(shown.Paths) != 2 || shown.Paths[0].Network != "pod" || shown.Paths[1].Network != "host" ||
+		shown.Paths[0].Cost == nil || shown.Paths[1].Cost != nil {
+		t.Errorf("the paths are %+v, want those of both networks, and the cost of the first\n%s", shown.Paths, result.stderr)
+	}
+	for _, path := range shown.Paths {
+		if len(path.Links) != 3 || len(path.Losses)+len(path.Silent) != 0 {
+			t.Errorf("%+v, want three pairs and no loss", path)
+		}
+	}
+	for _, n := range shown.Nodes {
+		if n.State != string(fleet.Done) || n.Rounds != 3 {
+			t.Errorf("node %s: %+v\n%s", n.Name, n, result.stderr)
+		}
 	}
 	wantNoObjects(t, s)
 }

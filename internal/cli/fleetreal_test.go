@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,10 +40,10 @@ func limitNode(t *testing.T, node string, thousandths int) {
 	})
 }
 
-// On a real Kubernetes whose nodes share one machine, the node with a fifth of a CPU is found beside those that have
-// 3.5 times as much, round trips are measured, and nothing is left. TARE_TEST_CLUSTER names the kubeconfig that
-// "scripts/cluster up" has printed.
-func TestFleetOnRealCluster(t *testing.T) {
+// realCluster is a namespace of a Kubernetes whose nodes have tare's image; level is what its pods may do. The kubeconfig
+// is the one that "scripts/cluster up" has printed, named by TARE_TEST_CLUSTER.
+func realCluster(t *testing.T, space, level string) *testEnv {
+	t.Helper()
 	config := os.Getenv("TARE_TEST_CLUSTER")
 	if config == "" {
 		t.Skip("TARE_TEST_CLUSTER names no kubeconfig")
@@ -54,25 +55,26 @@ func TestFleetOnRealCluster(t *testing.T) {
 	if out, err := exec.Command("../../scripts/cluster", "load", archive).CombinedOutput(); err != nil {
 		t.Fatalf("load the image: %v\n%s", err, out)
 	}
-	const space = "tare-test-fleet"
 	kubectl(t, "create", "namespace", space)
 	t.Cleanup(func() { kubectl(t, "delete", "namespace", space, "--wait=false") })
-	kubectl(t, "label", "namespace", space, "pod-security.kubernetes.io/enforce=restricted")
-	for node, share := range map[string]int{"node1": 700, "node2": 200, "node3": 700} {
-		limitNode(t, node, share)
-	}
-	result := p.begin(t, "fleet", "run", "cpu", "--image", "localhost/tare:test", "--namespace", space, "--rounds", "8",
-		"--round", "11s", "--confirm", "0", "--network", "pod", "--yes", "--param", "kernels=integer", "--param", "time=500ms",
-	).endWithin(t, 10*testTimeout) // two minutes of it are for the signal to begin
-	if result.code != 0 {
-		t.Fatalf("exit code %d\n%s", result.code, result.stderr)
-	}
+	kubectl(t, "label", "namespace", space, "pod-security.kubernetes.io/enforce="+level)
+	return p
+}
+
+// realArgs are those of a fleet of short rounds on a real cluster: two minutes more are for the signal to begin.
+func realArgs(command, space string, more ...string) []string {
+	return append([]string{
+		"fleet", command, "cpu", "--image", "localhost/tare:test", "--namespace", space, "--rounds", "8", "--confirm", "0",
+		"--param", "kernels=integer", "--param", "time=500ms",
+	}, more...)
+}
+
+// shownReal is what is shown of a fleet and its paths.
+func (p *testEnv) shownReal(t *testing.T, space string) (nodes shownFleet, paths []shownPath) {
+	t.Helper()
 	var shown struct {
 		shownFleet
-		Paths []struct {
-			Links  []struct{ Ends []string }
-			Losses []struct{ Reason string }
-		}
+		Paths []shownPath
 	}
 	if err := json.Unmarshal([]byte(p.must(t, "fleet", "show", "--json").stdout), &shown); err != nil {
 		t.Fatal(err)
@@ -81,6 +83,37 @@ func TestFleetOnRealCluster(t *testing.T) {
 		if n.State != string(fleet.Done) || n.Rounds != 8 {
 			t.Errorf("%s is %s after %d rounds: %s", n.Name, n.State, n.Rounds, n.Reason)
 		}
+	}
+	for _, path := range shown.Paths {
+		if len(path.Links) != 3 || len(path.Losses)+len(path.Silent) != 0 {
+			t.Errorf("the paths are %+v, want those of three pairs", path)
+		}
+	}
+	if left := kubectl(t, "-n", space, "get", "jobs,pods,configmaps,secrets", "-l", "tare.run", "-o", "name"); left != "" {
+		t.Errorf("left in the cluster:\n%s", left)
+	}
+	return shown.shownFleet, shown.Paths
+}
+
+// On a real Kubernetes whose nodes share one machine, the node with a fifth of a CPU is found beside those that have
+// 3.5 times as much, round trips are measured, and nothing is left.
+func TestFleetOnRealCluster(t *testing.T) {
+	const space = "tare-test-fleet"
+	p := realCluster(t, space, "restricted")
+	for node, share := range map[string]int{"node1": 700, "node2": 200, "node3": 700} {
+		limitNode(t, node, share)
+	}
+	refused := p.tare(t, realArgs("plan", space, "--network", "host")...)
+	if hint := "enforce=privileged"; refused.code == 0 || !strings.Contains(refused.stdout+refused.stderr, hint) {
+		t.Errorf("the hosts' network in a restricted namespace: exit code %d\n%s%s", refused.code, refused.stdout,
+			refused.stderr)
+	}
+	result := p.begin(t, realArgs("run", space, "--round", "11s", "--network", "pod", "--yes")...).endWithin(t, 10*testTimeout)
+	if result.code != 0 {
+		t.Fatalf("exit code %d\n%s", result.code, result.stderr)
+	}
+	shown, paths := p.shownReal(t, space)
+	for _, n := range shown.Nodes {
 		if odd := n.Verdict == "slow" || n.Verdict == "suspect"; odd != (n.Name == "node2") {
 			t.Errorf("%s is %s", n.Name, n.Verdict)
 		}
@@ -90,13 +123,50 @@ func TestFleetOnRealCluster(t *testing.T) {
 			}
 		}
 	}
-	if len(shown.Paths) != 1 || len(shown.Paths[0].Links) != 3 || len(shown.Paths[0].Losses) != 0 {
-		t.Errorf("the paths are %+v, want those of three pairs", shown.Paths)
-	}
-	if left := kubectl(t, "-n", space, "get", "jobs,pods,configmaps,secrets", "-l", "tare.run", "-o", "name"); left != "" {
-		t.Errorf("left in the cluster:\n%s", left)
+	if len(paths) != 1 {
+		t.Errorf("the paths are %+v, want those of one network", paths)
 	}
 	if t.Failed() {
 		t.Log(result.stdout, result.stderr)
+	}
+}
+
+// A link that lets 400 kbit/s through delays each datagram of 106 bytes by 2.12 ms: its node has slow round trips over
+// both networks, by a pod in each.
+func TestFleetPathsOnRealCluster(t *testing.T) {
+	const space, delay = "tare-test-paths", 2.12e-3
+	p := realCluster(t, space, "privileged")
+	tc := func(args ...string) {
+		t.Helper()
+		if out, err := exec.Command("tc", args...).CombinedOutput(); err != nil {
+			t.Fatalf("tc %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	tc("qdisc", "add", "dev", "tkv3", "root", "tbf", "rate", "400kbit", "burst", "1600", "latency", "1s")
+	t.Cleanup(func() { tc("qdisc", "del", "dev", "tkv3", "root") })
+	result := p.begin(t, realArgs("run", space, "--round", "11s", "--network", "pod,host", "--yes")...,
+	).endWithin(t, 10*testTimeout)
+	if result.code != 0 {
+		t.Fatalf("exit code %d\n%s", result.code, result.stderr)
+	}
+	_, paths := p.shownReal(t, space)
+	if len(paths) != 2 || paths[0].Network != "pod" || paths[0].Cost == nil || paths[1].Network != "host" {
+		t.Fatalf("the paths are %+v, want those of both networks", paths)
+	}
+	for _, path := range paths {
+		for _, n := range path.Nodes {
+			if (n.Verdict == "slow") != (n.Name == "node3") {
+				t.Errorf("%s network: %s is %s", path.Network, n.Name, n.Verdict)
+			}
+		}
+		for _, l := range path.Links {
+			planted := slices.Contains(l.Ends, "node3")
+			if planted != (l.Seconds > delay*0.9) || l.Seconds > 2*delay {
+				t.Errorf("%s network: the round trip of %v takes %v s", path.Network, l.Ends, l.Seconds)
+			}
+		}
+	}
+	if t.Failed() {
+		t.Log(p.must(t, "fleet", "show", "--all").stdout, result.stderr)
 	}
 }

@@ -43,7 +43,7 @@ type Fleet struct {
 	Confirm int `json:"confirm,omitempty"`
 	// Smallest is the smallest effect worth knowing, as a ratio: 0.02 = 2 %; 0 = as fleet/odd has it.
 	Smallest float64 `json:"smallest,omitempty"`
-	// Networks are what round trips are measured over: "pod". Empty = none are measured.
+	// Networks are what round trips are measured over: "pod", "host". Empty = none are measured.
 	Networks []string   `json:"networks,omitempty"`
 	GroupBy  []string   `json:"group_by,omitempty"` // the labels of nodes, and "arch", that make groups
 	Nodes    []Node     `json:"nodes"`              // in the order of their names

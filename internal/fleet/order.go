@@ -16,9 +16,10 @@ const (
 	EnvNode    = "TARE_NODE"             // the node's name
 	EnvPass    = "TARE_PASS"             // "1" or "2"
 	EnvAddress = "TARE_ADDRESS"          // the pod's
+	EnvNetwork = "TARE_NETWORK"          // the one that the pod is in: "pod", or that of its node: "host"
 )
 
-// PeerPort is the UDP port on which the pods of a fleet that measures round trips answer each other.
+// PeerPort is the UDP port on which the pods of a fleet that measures round trips answer each other, in each network.
 const PeerPort = 7673
 
 // An Order is what all pods of a fleet are to do.
@@ -46,8 +47,9 @@ type Start struct {
 type Peer struct {
 	Index   int    `json:"i"` // in Fleet.Nodes
 	Node    string `json:"node"`
-	Address string `json:"ip"`             // of the pod
-	Zone    string `json:"zone,omitempty"` // of the node, if round trips are measured
+	Address string `json:"ip"`                // of the pod
+	Host    string `json:"host_ip,omitempty"` // of the node's pod in the hosts' network; "" = none runs
+	Zone    string `json:"zone,omitempty"`    // of the node, if round trips are measured
 	// Ahead is how far the node's wall clock is ahead of the cluster's: the rounds begin by so much later on it.
 	Ahead time.Duration `json:"ahead_ns,omitempty"`
 }

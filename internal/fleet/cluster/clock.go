@@ -61,7 +61,7 @@ func (m *member) clock(server time.Duration) time.Duration {
 // setClocks tells how far the clocks of nodes are off.
 func (s *session) setClocks() {
 	for _, m := range s.nodes {
-		if ahead := m.clock(s.server); ahead != 0 {
+		if ahead := m.clock(s.server); ahead != 0 && m.measures() {
 			o := m.outcome
 			o.Clock = ahead
 			s.set(m, o)

@@ -85,10 +85,11 @@ const (
 	Cleaning  Phase = "cleaning"
 )
 
-// A Part is what was read of a node's run so far. The next Part of the node has at least as much.
+// A Part is what was read of a pod so far. The next Part of the pod has at least as much.
 type Part struct {
 	Node    string
 	Pass    int
+	Network string       // that the pod is in: pairs.Pod for the one that measures the node; others have only Trips
 	Records []byte       // of the record stream, in whole lines; after a hole damaged ones (see record.Salvager), if Final
 	Final   bool         // nothing more comes
 	Trips   []pairs.Trip // not checked

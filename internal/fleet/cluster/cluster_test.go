@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/fleet"
 	"github.com/tare-bench/tare/internal/fleet/kube"
 	"github.com/tare-bench/tare/internal/fleet/kube/kubetest"
+	"github.com/tare-bench/tare/internal/fleet/pairs"
 	"github.com/tare-bench/tare/internal/fleet/podlog"
 )
 
@@ -216,6 +217,84 @@ func TestFleet(t *testing.T) {
 	if _, err := Find(t.Context(), c, "default", p.Fleet.ID); err == nil {
 		t.Error("it is still found")
 	}
+}
+
+// TestHostNetwork has a second pod on each node. That of c fails, which costs its round trips and nothing else.
+func TestHostNetwork(t *testing.T) {
+	var mu sync.Mutex
+	peers := map[string]fleet.Peer{} // as the pods of a are told
+	s := kubetest.Start(t, kubetest.Options{Run: func(p *kubetest.Process) kubetest.Ending {
+		if p.Env(fleet.EnvNetwork) != pairs.Host {
+			return play(p, nil)
+		}
+		if p.Node == "c" {
+			p.Waiting("ImagePullBackOff", "unauthorized")
+			<-p.Context().Done()
+			return kubetest.Ending{Code: 143}
+		}
+		return playTrips(p, func(start fleet.Start) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, peer := range start.Peers {
+				peers[peer.Node] = peer
+			}
+		})
+	}}, "a", "b", "c")
+	p, kept := plan("a", "b", "c"), newStore()
+	p.Fleet.Networks = []string{pairs.Pod, pairs.Host}
+	trips := map[string]int{}
+	h := kept.hooks()
+	sink := h.Sink
+	h.Sink = func(ctx context.Context, part Part) (Stored, error) {
+		if part.Network == pairs.Pod {
+			return sink(ctx, part)
+		}
+		trips[part.Node] += len(part.Trips)
+		return Stored{}, nil
+	}
+	mustRun(t, s.Client(), p, h)
+	for _, n := range []string{"a", "b", "c"} {
+		check(t, p, n, fleet.Done, rounds, "")
+		if got := kept.records[n+"/1"]; got != want(n, rounds) {
+			t.Errorf("%s: %q", n, got)
+		}
+		if peer := peers[n]; peer.Address == "" || (peer.Host != "") != (n != "c") || peer.Host == peer.Address {
+			t.Errorf("%s is told as %+v", n, peer)
+		}
+	}
+	if len(trips) != 2 || trips["a"] != 1 || trips["b"] != 1 {
+		t.Errorf("round trips were read of %v, want one of a and one of b", trips)
+	}
+	if !has(kept.troubles, "node c, its pod in the hosts' network: ImagePullBackOff: unauthorized") {
+		t.Errorf("troubles: %q", kept.troubles)
+	}
+	found, err := find(t.Context(), s.Client(), p)
+	if err != nil || !slices.Equal(found.Passes[0], []int{0, 1, 2}) || found.Active != 1 {
+		t.Errorf("found %+v, %v; want three nodes, and the Job of the pod that waits", found, err)
+	}
+	mustClean(t, s, p)
+}
+
+// playTrips is a pod that measures a round trip, once it is told when rounds begin.
+func playTrips(p *kubetest.Process, told func(fleet.Start)) kubetest.Ending {
+	p.Running()
+	w := podlog.NewWriter(p)
+	_ = w.Hello(podlog.Hello{Wall: p.Now(), Node: p.Env(fleet.EnvNode), Tool: "1"})
+	var start fleet.Start
+	for {
+		if text, ok := p.File(fleet.StartDir + "/" + fleet.StartFile); ok && json.Unmarshal(text, &start) == nil {
+			break
+		}
+		select {
+		case <-p.Context().Done():
+			return kubetest.Ending{Code: 143}
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	told(start)
+	_ = w.Trips([]pairs.Trip{{Meeting: pairs.Meeting{Server: 1}, Network: pairs.Host, Seconds: 1}})
+	d, _ := w.End(podlog.Done, "")
+	return kubetest.Ending{Message: string(d.Message())}
 }
 
 // TestDrain evicts the pod of one node after its second round. It has 30 seconds for its log to be read.
@@ -646,9 +725,9 @@ func TestForeign(t *testing.T) {
 		return play(p, nil)
 	}}, "a", "b", "c")
 	c, p := s.Client(), plan("a", "b", "c")
-	theirs := p.job(1, 1, 3, nil)
+	theirs := p.job(1, 1, pairs.Pod, 3, nil)
 	theirs.Labels, theirs.Spec.Template.Labels = nil, nil
-	fake := p.job(1, 2, 3, nil) // all labels, and another name
+	fake := p.job(1, 2, pairs.Pod, 3, nil) // all labels, and another name
 	fake.Name, fake.Spec.Template.Spec.Containers[0].Env = "another", nil
 	for _, o := range []kube.Object{
 		theirs, fake, &kube.ConfigMap{Meta: p.meta("mine", "default"), Data: map[string]string{"a": "b"}},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/fleet/kube"
+	"github.com/tare-bench/tare/internal/fleet/pairs"
 )
 
 // A Found is a fleet that has objects in the cluster.
@@ -118,11 +119,14 @@ func find(ctx context.Context, c *kube.Client, p *Plan) (*Found, error) {
 		for _, j := range jobs {
 			pass, _ := strconv.Atoi(j.Labels[labelPass])
 			i, err := parseIndex(j.Labels[labelIndex])
-			if err != nil || i >= len(p.Fleet.Nodes) || pass < 1 || pass > 2 || j.Name != jobName(p.Fleet.ID, pass, i) ||
-				p.spaceOf(i) != space {
+			network := j.Labels[labelNetwork]
+			if err != nil || i >= len(p.Fleet.Nodes) || pass < 1 || pass > 2 ||
+				j.Name != jobName(p.Fleet.ID, pass, i, network) || p.spaceOf(i) != space {
 				continue // of somebody else
 			}
-			f.Passes[pass-1] = append(f.Passes[pass-1], i)
+			if network == pairs.Pod {
+				f.Passes[pass-1] = append(f.Passes[pass-1], i)
+			}
 			f.Active += btoi(!isTrue(&j, "Complete") && !isTrue(&j, "Failed"))
 		}
 	}
@@ -151,7 +155,7 @@ func parseIndex(text string) (int, error) {
 func (f *Found) Over(now time.Time) bool {
 	p := &f.Plan.Fleet
 	pass := max(1, len(p.Starts))
-	young := now.Sub(p.Began) < rampLimit(len(p.Nodes)) && len(p.Starts) == 0
+	young := now.Sub(p.Began) < rampLimit(f.Plan.pods()) && len(p.Starts) == 0
 	running := len(p.Starts) > 0 && now.Before(p.Starts[pass-1].Add(time.Duration(f.Plan.rounds(pass))*p.Round))
 	return f.Active == 0 && !young && !running
 }

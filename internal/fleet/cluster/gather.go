@@ -298,7 +298,7 @@ func (g *gathering) sink(m *member, final bool) error {
 	if g.isOther(m) {
 		return nil
 	}
-	part := Part{Node: m.name, Pass: g.pass, Final: final, Trips: l.log.Trips()}
+	part := Part{Node: m.name, Pass: g.pass, Network: m.network, Final: final, Trips: l.log.Trips()}
 	if final {
 		part.Records, _ = l.log.Records()
 	} else {

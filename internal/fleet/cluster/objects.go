@@ -17,12 +17,16 @@ import (
 
 	"github.com/tare-bench/tare/internal/fleet"
 	"github.com/tare-bench/tare/internal/fleet/kube"
+	"github.com/tare-bench/tare/internal/fleet/pairs"
 )
 
 // Labels of what belongs to a pass, beside kube.LabelRun. Names of nodes can be too long for a label.
 const (
 	labelPass  = "tare.pass"  // "1" or "2"
 	labelIndex = "tare.index" // of the node in the plan
+	// labelNetwork is the network that the pod is in: each node has a pod for what is measured on it, in that of pods, and
+	// if round trips between hosts are measured, another one for them.
+	labelNetwork = "tare.network"
 	// noteNode is the annotation with the node's name.
 	noteNode = "tare.node"
 )
@@ -32,9 +36,11 @@ const (
 	planKey   = "plan.json.gz"
 	drawKey   = "token"  // of an order: Plan.draw
 	maxPlan   = 64 << 20 // bytes, unpacked
-	perSpace  = 2500     // nodes in one namespace: Kubernetes is tested with 3,000 pods in one
+	perSpace  = 2500     // pods in one namespace: Kubernetes is tested with 3,000
 	nobody    = 65532    // the user and group of the pod
 	cpuAsked  = "100m"
+	// hostMemory is what a pod in the hosts' network has, in bytes: it sends datagrams, and measures nothing else.
+	hostMemory = 128 << 20
 	keepEnded = 24 * time.Hour
 	grace     = 30 * time.Second // in which the log of a pod that is removed can still be read
 )
@@ -43,8 +49,12 @@ const (
 func rootName(id string) string            { return "tare-" + id }
 func orderName(id string) string           { return rootName(id) + "-order" }
 func startName(id string, pass int) string { return fmt.Sprintf("%s-start-%d", rootName(id), pass) }
-func jobName(id string, pass, index int) string {
-	return fmt.Sprintf("%s-%d-%d", rootName(id), pass, index)
+func jobName(id string, pass, index int, network string) string {
+	name := fmt.Sprintf("%s-%d-%d", rootName(id), pass, index)
+	if network == pairs.Host {
+		return name + "-host"
+	}
+	return name
 }
 
 // maxID leaves room for the longest suffix in a name that is also a label: 63 characters.
@@ -59,18 +69,32 @@ func validID(id string) error {
 	return nil
 }
 
-// spaceOf is the namespace of a node.
-func (p *Plan) spaceOf(index int) string {
-	return p.Fleet.Namespaces[min(index/perSpace, len(p.Fleet.Namespaces)-1)]
+// podsOf are the networks in which each node has a pod in a pass; the first is that of the pod that measures the node.
+func (p *Plan) podsOf(pass int) []string {
+	if pass == 1 && slices.Contains(p.Fleet.Networks, pairs.Host) {
+		return []string{pairs.Pod, pairs.Host}
+	}
+	return []string{pairs.Pod}
 }
 
-// spaces are the namespaces of a fleet with that many nodes.
-func spaces(base string, nodes int) []string {
-	if nodes <= perSpace {
+// pods is how many there are in the first pass, which has the most.
+func (p *Plan) pods() int { return len(p.Fleet.Nodes) * len(p.podsOf(1)) }
+
+// nodesPerSpace is how many nodes have their pods in one namespace.
+func (p *Plan) nodesPerSpace() int { return perSpace / len(p.podsOf(1)) }
+
+// spaceOf is the namespace of a node.
+func (p *Plan) spaceOf(index int) string {
+	return p.Fleet.Namespaces[min(index/p.nodesPerSpace(), len(p.Fleet.Namespaces)-1)]
+}
+
+// spaces are the namespaces of a fleet with that many pods.
+func spaces(base string, pods int) []string {
+	if pods <= perSpace {
 		return []string{base}
 	}
 	var all []string
-	for i := range (nodes + perSpace - 1) / perSpace {
+	for i := range (pods + perSpace - 1) / perSpace {
 		all = append(all, fmt.Sprintf("%s-%d", base, i))
 	}
 	return all
@@ -124,7 +148,7 @@ func readPlan(m *kube.ConfigMap) (*Plan, error) {
 		return fail(err)
 	}
 	f := &p.Fleet
-	want := len(spaces("", len(f.Nodes)))
+	want := len(spaces("", p.pods()))
 	switch {
 	case f.Format != fleet.Format:
 		return fail(fmt.Errorf("it has format %d, and this tare reads %d: use the tare that began it",
@@ -142,7 +166,7 @@ func (p *Plan) order(namespace string, owners []kube.Owner) (*kube.ConfigMap, er
 	f := p.Fleet
 	text, err := json.Marshal(fleet.Order{
 		Fleet: f.ID, Tool: f.Tool, Seed: f.Seed, Rounds: f.Rounds, Confirm: f.Confirm, Round: f.Round,
-		Wait: p.deadline(1, len(f.Nodes)), Networks: f.Networks,
+		Wait: p.deadline(1, p.pods()), Networks: f.Networks,
 	})
 	m := &kube.ConfigMap{Meta: p.meta(orderName(f.ID), namespace)}
 	m.Owners = owners
@@ -186,8 +210,8 @@ func (p *Plan) start(namespace string, s fleet.Start, owners []kube.Owner) (*kub
 	return m, err
 }
 
-// job is the Job of one node in one pass. nodes is how many the pass has.
-func (p *Plan) job(pass, index, nodes int, owners []kube.Owner) *kube.Job {
+// job is the Job of one node in one pass and network. jobs is how many the pass has.
+func (p *Plan) job(pass, index int, network string, jobs int, owners []kube.Owner) *kube.Job {
 	node := p.Fleet.Nodes[index].Name
 	labels := maps.Clone(p.Pod.Labels)
 	if labels == nil {
@@ -196,21 +220,22 @@ func (p *Plan) job(pass, index, nodes int, owners []kube.Owner) *kube.Job {
 	labels[kube.LabelRun] = p.Fleet.ID
 	labels[labelPass] = strconv.Itoa(pass)
 	labels[labelIndex] = strconv.Itoa(index)
+	labels[labelNetwork] = network
 	notes := map[string]string{noteNode: node}
 	j := &kube.Job{Meta: kube.Meta{
-		Name: jobName(p.Fleet.ID, pass, index), Namespace: p.spaceOf(index), Labels: labels, Annotations: notes,
-		Owners: owners,
+		Name: jobName(p.Fleet.ID, pass, index, network), Namespace: p.spaceOf(index), Labels: labels,
+		Annotations: notes, Owners: owners,
 	}}
 	j.Spec = kube.JobSpec{
 		Parallelism: new(int32(1)), Completions: new(int32(1)), BackoffLimit: new(int32(0)),
-		Deadline: new(int64(p.deadline(pass, nodes) / time.Second)), TTL: new(int32(keepEnded / time.Second)),
+		Deadline: new(int64(p.deadline(pass, jobs) / time.Second)), TTL: new(int32(keepEnded / time.Second)),
 		Failures: &kube.PodFailurePolicy{Rules: []kube.PodFailureRule{disrupted()}},
 	}
 	j.Spec.Template.Labels = labels
 	j.Spec.Template.Annotations = map[string]string{
 		noteNode: node, "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
 	}
-	j.Spec.Template.Spec = p.pod(node, pass)
+	j.Spec.Template.Spec = p.pod(node, pass, network)
 	return j
 }
 
@@ -234,19 +259,34 @@ func (p *Plan) rounds(pass int) int {
 	return p.Fleet.Rounds
 }
 
-// deadline is when a Job is stopped if its pod does not end by itself.
-func (p *Plan) deadline(pass, nodes int) time.Duration {
-	return rampLimit(nodes) + signalTime + time.Duration(p.rounds(pass)+2)*p.Fleet.Round + 10*time.Minute
+// deadline is when a Job, of so many in a pass, is stopped if its pod does not end by itself.
+func (p *Plan) deadline(pass, jobs int) time.Duration {
+	return rampLimit(jobs) + signalTime + time.Duration(p.rounds(pass)+2)*p.Fleet.Round + 10*time.Minute
 }
 
-// pod is what runs on a node.
-func (p *Plan) pod(node string, pass int) kube.PodSpec {
-	memory := strconv.FormatInt(p.Pod.Memory, 10)
+// memoryOf and cpusOf are what the pod of a network is given: see Pod.
+func (p *Plan) memoryOf(network string) int64 {
+	if network == pairs.Host {
+		return min(hostMemory, p.Pod.Memory)
+	}
+	return p.Pod.Memory
+}
+
+func (p *Plan) cpusOf(network string) int {
+	if network == pairs.Host {
+		return 0
+	}
+	return p.Pod.CPUs
+}
+
+// pod is what runs on a node in a network.
+func (p *Plan) pod(node string, pass int, network string) kube.PodSpec {
+	memory := strconv.FormatInt(p.memoryOf(network), 10)
 	res := kube.Requirements{
 		Requests: kube.Resources{"cpu": cpuAsked, "memory": kube.Quantity(memory)},
 		Limits:   kube.Resources{"memory": kube.Quantity(memory)},
 	}
-	if n := p.Pod.CPUs; n > 0 {
+	if n := p.cpusOf(network); n > 0 {
 		res.Requests["cpu"], res.Limits["cpu"] = kube.Quantity(strconv.Itoa(n)), kube.Quantity(strconv.Itoa(n))
 	}
 	c := kube.Container{
@@ -254,6 +294,7 @@ func (p *Plan) pod(node string, pass int) kube.PodSpec {
 		Env: []kube.EnvVar{
 			kube.EnvField(fleet.EnvNode, "spec.nodeName"), kube.EnvField(fleet.EnvAddress, "status.podIP"),
 			{Name: fleet.EnvPass, Value: strconv.Itoa(pass)},
+			{Name: fleet.EnvNetwork, Value: network},
 			{Name: "TMPDIR", Value: fleet.DataDir},
 			{Name: "HOME", Value: fleet.DataDir},
 		},
@@ -273,6 +314,7 @@ func (p *Plan) pod(node string, pass int) kube.PodSpec {
 	s := kube.PodSpec{
 		Affinity: kube.OnNode(node), Tolerations: p.Pod.Tolerations, PriorityClass: p.Pod.Priority, RestartPolicy: "Never",
 		MountToken: new(false), ServiceLinks: new(false), Grace: new(int64(grace / time.Second)),
+		HostNetwork: network == pairs.Host,
 		Security: &kube.PodSecurity{
 			NonRoot: new(true), User: new(int64(nobody)), Group: new(int64(nobody)), FSGroup: new(int64(nobody)),
 			Seccomp: &kube.Seccomp{Type: "RuntimeDefault"},

@@ -23,7 +23,7 @@ func (g *gathering) finish(m *member, why error) error {
 		o.Reason = why.Error()
 	}
 	switch {
-	case o.Rounds >= planned:
+	case o.Rounds >= planned, !m.measures() && o.Reason == "":
 		o.State, o.Reason = fleet.Done, ""
 	case m.gone, m.going(), m.disrupted() != "", errors.Is(why, errWent), errors.Is(why, errSilent):
 		o.State = fleet.Gone
@@ -107,7 +107,7 @@ func (s *session) compareImages() {
 	count := map[[2]string]int{}
 	key := func(m *member) [2]string { return [2]string{s.p.Fleet.Nodes[m.index].Arch, m.outcome.ImageID} }
 	for _, m := range s.nodes {
-		if m.outcome.ImageID != "" {
+		if m.outcome.ImageID != "" && m.measures() {
 			count[key(m)]++
 		}
 	}
@@ -120,7 +120,7 @@ func (s *session) compareImages() {
 		}
 	}
 	for _, m := range s.nodes {
-		if id := m.outcome.ImageID; id != "" && id != most[key(m)[0]] {
+		if id := m.outcome.ImageID; id != "" && m.measures() && id != most[key(m)[0]] {
 			o := m.outcome
 			o.Admitted = append(slices.Clone(o.Admitted), "another image than most nodes: "+id)
 			s.set(m, o)

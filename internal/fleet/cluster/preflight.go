@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/fleet/kube"
+	"github.com/tare-bench/tare/internal/fleet/pairs"
 	"github.com/tare-bench/tare/internal/text/unit"
 )
 
@@ -23,12 +24,12 @@ const (
 )
 
 // rampTime is how long it takes until the pods of that many Jobs are made, with the defaults of the control plane.
-func rampTime(nodes int) time.Duration {
-	return time.Duration(nodes*jobWrites) * time.Second / ctrlRate
+func rampTime(jobs int) time.Duration {
+	return time.Duration(jobs*jobWrites) * time.Second / ctrlRate
 }
 
-// rampLimit is how long Start waits for pods at most: images have to be pulled as well.
-func rampLimit(nodes int) time.Duration { return 10*time.Minute + 3*rampTime(nodes) }
+// rampLimit is how long Start waits for the pods of that many Jobs at most: images have to be pulled as well.
+func rampLimit(jobs int) time.Duration { return 10*time.Minute + 3*rampTime(jobs) }
 
 // A preflight is one in the making.
 type preflight struct {
@@ -76,7 +77,7 @@ func CheckFirst(ctx context.Context, c *kube.Client, r Request) (*Preflight, err
 		return nil, err
 	}
 	r.Fleet.Nodes, r.Fleet.LeftOut = choose(nodes, &r)
-	r.Fleet.Namespaces = spaces(base, len(r.Fleet.Nodes))
+	r.Fleet.Namespaces = spaces(base, r.pods())
 	f.Plan = r.Plan
 	f.checkImage(nodes)
 	f.checkArchitectures()
@@ -91,7 +92,7 @@ func CheckFirst(ctx context.Context, c *kube.Client, r Request) (*Preflight, err
 		return nil, err
 	}
 	for i, space := range r.Fleet.Namespaces {
-		n := min(perSpace, len(r.Fleet.Nodes)-i*perSpace)
+		n := min(r.nodesPerSpace(), len(r.Fleet.Nodes)-i*r.nodesPerSpace())
 		if err := f.checkSpace(ctx, space, n); err != nil {
 			return nil, err
 		}
@@ -189,7 +190,7 @@ func (p *Plan) check() error {
 	return nil
 }
 
-// checkSpace asks about one namespace, in which n nodes have their Jobs.
+// checkSpace asks about one namespace, in which n nodes have their pods.
 func (f *preflight) checkSpace(ctx context.Context, space string, n int) error {
 	if err := f.checkRights(ctx, space); err != nil {
 		return err
@@ -200,7 +201,7 @@ func (f *preflight) checkSpace(ctx context.Context, space string, n int) error {
 	}{
 		{"list resourcequotas", f.checkQuota},
 		{"list limitranges", f.checkLimits},
-		{"create jobs", f.rehearse},
+		{"create jobs", f.rehearseAll},
 	}
 	for _, s := range steps {
 		if !f.allowed[s.right] {
@@ -213,21 +214,28 @@ func (f *preflight) checkSpace(ctx context.Context, space string, n int) error {
 	return nil
 }
 
-// checkQuota compares what n Jobs need with what is left of the quotas.
+// checkQuota compares what the pods of n nodes need with what is left of the quotas.
 func (f *preflight) checkQuota(ctx context.Context, space string, n int) error {
 	quotas, err := kube.List[kube.ResourceQuota](ctx, f.c, kube.Query{Namespace: space})
 	if err != nil {
 		return err
 	}
-	memory, cpus := float64(f.r.Pod.Memory), float64(f.r.Pod.CPUs)
-	asked := cpus
-	if cpus == 0 {
-		asked, _ = kube.Quantity(cpuAsked).Value()
-	}
-	need := map[string]float64{ // of one pod; then of the fleet
-		"pods": 1, "count/pods": 1, "count/jobs.batch": 1,
-		"memory": memory, "requests.memory": memory, "limits.memory": memory,
-		"cpu": asked, "requests.cpu": asked, "limits.cpu": cpus,
+	need := map[string]float64{} // of the pods of one node; then of the fleet
+	unlimited := false           // a pod has no limit of CPUs
+	for _, network := range f.Plan.podsOf(1) {
+		memory, cpus := float64(f.Plan.memoryOf(network)), float64(f.Plan.cpusOf(network))
+		asked := cpus
+		if cpus == 0 {
+			asked, _ = kube.Quantity(cpuAsked).Value()
+			unlimited = true
+		}
+		for name, amount := range map[string]float64{
+			"pods": 1, "count/pods": 1, "count/jobs.batch": 1,
+			"memory": memory, "requests.memory": memory, "limits.memory": memory,
+			"cpu": asked, "requests.cpu": asked, "limits.cpu": cpus,
+		} {
+			need[name] += amount
+		}
 	}
 	few := map[string]float64{"configmaps": 4, "count/configmaps": 4, "secrets": 1, "count/secrets": 1}
 	for _, q := range quotas {
@@ -241,16 +249,16 @@ func (f *preflight) checkQuota(ctx context.Context, space string, n int) error {
 		for _, name := range slices.Sorted(maps.Keys(q.Status.Hard)) {
 			hard := q.Status.Hard[name]
 			total, needed := few[name]
-			if one, perPod := need[name]; perPod {
+			if one, perNode := need[name]; perNode {
 				total, needed = one*float64(n), true
 			}
 			limit, ok := hard.Value()
 			used, _ := q.Status.Used[name].Value()
 			switch {
 			case !needed || !ok:
-			case name == "limits.cpu" && cpus == 0:
-				f.problem("quota %s/%s wants a limit of CPUs for each pod, and pods have none unless --cpus is given",
-					space, q.Name)
+			case name == "limits.cpu" && unlimited:
+				f.problem("quota %s/%s wants a limit of CPUs for each pod, and pods have none unless --cpus is given (those of "+
+					"--network host never have one)", space, q.Name)
 			case used+total > limit:
 				f.problem("quota %s/%s allows %s %s, of which %s are used and %s are left: the fleet needs %s. "+
 					"Raise it, or measure fewer nodes", space, q.Name, hard, name, amount(name, used),
@@ -292,7 +300,6 @@ func (f *preflight) checkLimits(ctx context.Context, space string, _ int) error 
 	if err != nil {
 		return err
 	}
-	asked := f.Plan.pod("", 1).Containers[0].Resources
 	for _, r := range ranges {
 		for _, l := range r.Spec.Limits {
 			if l.Type != "Container" && l.Type != "Pod" {
@@ -301,8 +308,11 @@ func (f *preflight) checkLimits(ctx context.Context, space string, _ int) error 
 			if cpu, ok := l.Default["cpu"]; ok && f.r.Pod.CPUs == 0 {
 				f.admit(fmt.Sprintf("LimitRange %s/%s limits its CPUs to %s", space, r.Name, cpu))
 			}
-			for _, what := range []string{"cpu", "memory"} {
-				f.checkBounds(space+"/"+r.Name, what, l.Min[what], l.Max[what], asked)
+			for _, network := range f.Plan.podsOf(1) {
+				asked := f.Plan.pod("", 1, network).Containers[0].Resources
+				for _, what := range []string{"cpu", "memory"} {
+					f.checkBounds(space+"/"+r.Name, what, l.Min[what], l.Max[what], asked)
+				}
 			}
 		}
 	}
@@ -333,11 +343,21 @@ func (f *preflight) admit(text string) {
 	}
 }
 
+// rehearseAll lets the cluster admit a Job of each network and its pod without making them.
+func (f *preflight) rehearseAll(ctx context.Context, space string, n int) error {
+	for _, network := range f.Plan.podsOf(1) {
+		if err := f.rehearse(ctx, space, network, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // rehearse lets the cluster admit one Job and its pod without making them, and compares what came of it.
-func (f *preflight) rehearse(ctx context.Context, space string, n int) error {
+func (f *preflight) rehearse(ctx context.Context, space, network string, n int) error {
 	p := f.Plan
-	index := slices.Index(p.Fleet.Namespaces, space) * perSpace
-	j := p.job(1, index, n, nil)
+	index := slices.Index(p.Fleet.Namespaces, space) * p.nodesPerSpace()
+	j := p.job(1, index, network, n, nil)
 	asked := j.Spec.Template.Spec
 	if err := f.c.DryRun(ctx, j); err != nil {
 		return f.refused(err, "a Job", space)
@@ -345,7 +365,14 @@ func (f *preflight) rehearse(ctx context.Context, space string, n int) error {
 	got := [][]string{differences(asked, j.Spec.Template.Spec)}
 	if f.allowed["create pods"] { // most webhooks look at pods only
 		pod := &kube.Pod{Meta: p.meta(j.Name, space), Spec: asked}
-		if err := f.c.DryRun(ctx, pod); err != nil {
+		err := f.c.DryRun(ctx, pod)
+		if errors.Is(err, kube.ErrForbidden) && network == pairs.Host && strings.Contains(err.Error(), "PodSecurity") {
+			f.problem("namespace %s refuses pods in the network of their nodes, which --network host needs: %v. Use another "+
+				"namespace, or: kubectl label --overwrite namespace %s pod-security.kubernetes.io/enforce=privileged",
+				space, err, space)
+			return nil
+		}
+		if err != nil {
 			return f.refused(err, "a pod", space)
 		}
 		got = append(got, differences(asked, pod.Spec))
@@ -374,9 +401,9 @@ func (f *preflight) refused(err error, what, space string) error {
 // Estimate says what the fleet of the plan takes, and whether somebody should be asked.
 func (f *Preflight) Estimate() {
 	p := &f.Plan
-	n, rounds := len(p.Fleet.Nodes), p.Fleet.Rounds+p.Fleet.Confirm
-	f.Objects = n + 4*len(p.Fleet.Namespaces)
-	f.Ramp = rampTime(n)
+	n, rounds, pods := len(p.Fleet.Nodes), p.Fleet.Rounds+p.Fleet.Confirm, p.pods()
+	f.Objects = pods + 4*len(p.Fleet.Namespaces)
+	f.Ramp = rampTime(pods)
 	length := f.Ramp + signalTime + time.Duration(p.Fleet.Rounds)*p.Fleet.Round
 	if p.Fleet.Confirm > 0 {
 		length += 2*signalTime + time.Duration(p.Fleet.Confirm)*p.Fleet.Round // of few nodes: the ramp is short
@@ -391,8 +418,8 @@ func (f *Preflight) Estimate() {
 		f.CPUSeconds += float64(cpus) * p.Fleet.Round.Seconds() * float64(p.Fleet.Rounds)
 	}
 	f.LogBytes = int64(n) * int64(logBegin+rounds*logRound)
-	sweeps := math.Ceil(float64(p.Fleet.Rounds) * p.Fleet.Round.Seconds() / sweepTime(n).Seconds())
-	f.Calls = f.Objects + n + n*int(sweeps) + n/perPage + 10
+	sweeps := math.Ceil(float64(p.Fleet.Rounds) * p.Fleet.Round.Seconds() / sweepTime(pods).Seconds())
+	f.Calls = f.Objects + pods + pods*int(sweeps) + n/perPage + 10
 	if n > askAbove {
 		f.Ask = fmt.Sprintf("%d nodes are measured", n)
 	}

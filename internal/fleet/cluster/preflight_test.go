@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/fleet"
 	"github.com/tare-bench/tare/internal/fleet/kube"
 	"github.com/tare-bench/tare/internal/fleet/kube/kubetest"
+	"github.com/tare-bench/tare/internal/fleet/pairs"
 )
 
 // first runs a preflight, and checks that it makes nothing.
@@ -224,9 +225,24 @@ func refusals(t *testing.T) []refusal {
 			name: "image of nobody", put: nodeWith("b", "registry.example/pause:3"),
 			change: func(r *Request) { r.Fleet.Image = "localhost/tare:1" }, note: "nobody can pull it: tare fleet image -o FILE",
 		},
+		{
+			name: "hosts' network", change: withHosts, options: kubetest.Options{Admit: func(kind string, o map[string]any) error {
+				spec, _ := o["spec"].(map[string]any)
+				if kind == "Pod" && spec["hostNetwork"] == true {
+					return errors.New(`violates PodSecurity "restricted:latest": host namespaces (hostNetwork=true)`)
+				}
+				return nil
+			}}, problem: "kubectl label --overwrite namespace default pod-security.kubernetes.io/enforce=privileged",
+		},
+		{
+			name: "quota with the hosts' network", change: withHosts, put: quota(kube.Resources{"pods": "5"}, nil),
+			problem: "quota default/q allows 5 pods, of which 0 are used and 5 are left: the fleet needs 6",
+		},
 		{name: "alone", change: func(r *Request) { r.Nodes = []string{"a"} }, problem: "only one node"},
 	}
 }
+
+func withHosts(r *Request) { r.Fleet.Networks = []string{pairs.Pod, pairs.Host} }
 
 func TestRefusals(t *testing.T) {
 	for _, one := range refusals(t) {
@@ -320,7 +336,7 @@ func TestSpaces(t *testing.T) {
 // TestPod checks what a pod of the restricted level needs, and what a measurement does.
 func TestPod(t *testing.T) {
 	p := plan("a", "b")
-	j := p.job(1, 0, 2, nil)
+	j := p.job(1, 0, pairs.Pod, 2, nil)
 	s := j.Spec.Template.Spec
 	c := s.Containers[0]
 	limits, requests := c.Resources.Limits, c.Resources.Requests
@@ -332,10 +348,18 @@ func TestPod(t *testing.T) {
 		s.HostNetwork || s.RestartPolicy != "Never" || *j.Spec.BackoffLimit != 0 || len(s.Tolerations) != 0 {
 		t.Errorf("pod: %+v", s)
 	}
-	p.Pod.CPUs = 2
-	c = p.job(1, 0, 2, nil).Spec.Template.Spec.Containers[0]
+	p.Pod.CPUs, p.Pod.Memory = 2, 1<<30
+	c = p.job(1, 0, pairs.Pod, 2, nil).Spec.Template.Spec.Containers[0]
 	if c.Resources.Limits["cpu"] != "2" || c.Resources.Requests["cpu"] != "2" {
 		t.Errorf("with CPUs: %+v", c.Resources)
+	}
+	// In the hosts' network, that is all that it has more.
+	h := p.job(1, 0, pairs.Host, 2, nil).Spec.Template.Spec
+	if !h.HostNetwork || !*h.Security.NonRoot || !slices.Equal(h.Containers[0].Security.Capabilities.Drop, []string{"ALL"}) {
+		t.Errorf("pod in the hosts' network: %+v", h)
+	}
+	if r := h.Containers[0].Resources; r.Limits["memory"] != "134217728" || r.Limits["cpu"] != "" || r.Requests["cpu"] != "100m" {
+		t.Errorf("in the hosts' network: %+v", r)
 	}
 }
 

@@ -132,7 +132,9 @@ func Manifests(p *Plan) ([]byte, error) {
 		all = append(all, root, order, p.token(space, token, nil))
 	}
 	for i := range p.Fleet.Nodes {
-		all = append(all, p.job(1, i, len(p.Fleet.Nodes), nil))
+		for _, network := range p.podsOf(1) {
+			all = append(all, p.job(1, i, network, p.pods(), nil))
+		}
 	}
 	var docs [][]byte
 	for _, o := range all {

@@ -3,12 +3,14 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/tare-bench/tare/internal/fleet"
 	"github.com/tare-bench/tare/internal/fleet/kube"
+	"github.com/tare-bench/tare/internal/fleet/pairs"
 )
 
 // A pace is how long things are waited for. Tests have others.
@@ -36,16 +38,18 @@ type session struct {
 	pass   int
 	hooks  Hooks
 	pace   pace
-	nodes  []*member
+	nodes  []*member // of each node one for each of its pods, by index and network
 	owners map[string][]kube.Owner // the root of each namespace
 	done   map[Phase]int           // what was told last
 	asked  int                     // Jobs of which it was asked why they have no pod
+	lacking int                    // see lack
 	server time.Duration           // how far the clock of the API server is ahead of this one, once it was asked
 }
 
-// A member is one node in a pass.
+// A member is one pod in a pass, and its node.
 type member struct {
 	index   int // in the plan
+	network string
 	name    string
 	space   string
 	job     string
@@ -74,31 +78,38 @@ func newSession(c *kube.Client, p *Plan, pass int, nodes []int, h Hooks, at pace
 		if i < 0 || i >= len(f.Nodes) {
 			return nil, fmt.Errorf("fleet %s has no node number %d", f.ID, i)
 		}
-		m := &member{
-			index: i, name: f.Nodes[i].Name, space: p.spaceOf(i), job: jobName(f.ID, pass, i), since: time.Now(),
-			outcome: fleet.Outcome{Node: f.Nodes[i].Name, Pass: pass, State: fleet.Waiting},
+		for _, network := range p.podsOf(pass) {
+			m := &member{
+				index: i, network: network, name: f.Nodes[i].Name, space: p.spaceOf(i),
+				job: jobName(f.ID, pass, i, network), since: time.Now(),
+				outcome: fleet.Outcome{Node: f.Nodes[i].Name, Pass: pass, State: fleet.Waiting},
+			}
+			if known := f.OutcomeOf(m.name, pass); known != nil && m.measures() {
+				m.outcome = *known
+			}
+			s.nodes = append(s.nodes, m)
 		}
-		if known := f.OutcomeOf(m.name, pass); known != nil {
-			m.outcome = *known
-		}
-		s.nodes = append(s.nodes, m)
 	}
 	return s, nil
 }
 
+// measures reports whether the pod measures the node itself. Others only meet their like.
+func (m *member) measures() bool { return m.network == pairs.Pod }
+
 // of returns the member that a pod is of; nil if the pod is none of ours, whatever its labels say.
 func (s *session) of(pod *kube.Pod) *member {
-	i, found := slices.BinarySearchFunc(s.nodes, pod.Labels[labelIndex], func(m *member, text string) int {
-		n, err := parseIndex(text)
-		if err != nil {
-			return 1
-		}
-		return m.index - n
-	})
-	if !found {
+	index, err := parseIndex(pod.Labels[labelIndex])
+	if err != nil {
 		return nil
 	}
-	m := s.nodes[i]
+	first, _ := slices.BinarySearchFunc(s.nodes, index, func(m *member, index int) int { return m.index - index })
+	i := slices.IndexFunc(s.nodes[first:], func(m *member) bool {
+		return m.index != index || m.network == pod.Labels[labelNetwork]
+	})
+	if i < 0 || s.nodes[first+i].index != index {
+		return nil
+	}
+	m := s.nodes[first+i]
 	made := slices.ContainsFunc(pod.Owners, func(o kube.Owner) bool { return o.Kind == "Job" && o.Name == m.job })
 	if pod.Namespace != m.space || !made || pod.Labels[kube.LabelRun] != s.p.Fleet.ID {
 		return nil
@@ -106,10 +117,12 @@ func (s *session) of(pod *kube.Pod) *member {
 	return m
 }
 
-// progress tells how many nodes are as a phase wants them.
-func (s *session) progress(phase Phase, done int) {
+// progress tells how many nodes are as a phase wants them, by how many of their pods are.
+func (s *session) progress(phase Phase, pods int) {
+	each := len(s.p.podsOf(s.pass))
+	done := pods / each
 	if last, told := s.done[phase]; s.hooks.Progress != nil && (!told || last != done) {
-		s.hooks.Progress(phase, done, len(s.nodes))
+		s.hooks.Progress(phase, done, len(s.nodes)/each)
 	}
 	s.done[phase] = done
 }
@@ -120,8 +133,16 @@ func (s *session) trouble(err error) {
 	}
 }
 
-// set keeps the outcome of a member, and tells of it if it has changed.
+// set keeps the outcome of a member, and tells of it if it has changed. That of a node is what becomes of the pod that
+// measures it: what another one lacks is told, and missing among the round trips.
 func (s *session) set(m *member, o fleet.Outcome) {
+	if !m.measures() {
+		if o.Reason != "" && o.Reason != m.outcome.Reason {
+			s.lack(m.name, o.Reason)
+		}
+		m.outcome = o
+		return
+	}
 	if old := s.p.Fleet.OutcomeOf(m.name, s.pass); old != nil && sameOutcome(*old, o) {
 		return
 	}
@@ -129,6 +150,17 @@ func (s *session) set(m *member, o fleet.Outcome) {
 	s.p.Fleet.SetOutcome(o)
 	if s.hooks.Outcome != nil {
 		s.hooks.Outcome(o)
+	}
+}
+
+// lack tells that a node's pod in the hosts' network does not do its part; of many nodes it is the same.
+func (s *session) lack(node, reason string) {
+	const most = 5
+	switch s.lacking++; {
+	case s.lacking <= most:
+		s.trouble(fmt.Errorf("node %s, its pod in the hosts' network: %s", node, reason))
+	case s.lacking == most+1:
+		s.trouble(errors.New("more pods in the hosts' network do not do their part: the round trips will say which"))
 	}
 }
 
@@ -174,7 +206,7 @@ func (s *session) see(m *member, change kube.Change) {
 		o.ImageID = cmp.Or(c.ImageID, o.ImageID)
 	}
 	if o.Admitted == nil {
-		o.Admitted = differences(s.p.job(s.pass, m.index, 1, nil).Spec.Template.Spec, pod.Spec)
+		o.Admitted = differences(s.p.pod(m.name, s.pass, m.network), pod.Spec)
 	}
 	if m.running() && !m.ended() {
 		o.State, o.Reason = fleet.Running, ""

@@ -238,13 +238,13 @@ func (s *session) makeJobs(ctx context.Context) error {
 		workers.Wait()
 		close(results)
 	}()
-	made, n := 0, 0
+	made, n := 0, 0 // of pods that measure a node; of all
 	var refusal, failure error
 	for r := range results {
 		n++
 		switch {
 		case r.err == nil:
-			made++
+			made += btoi(r.m.measures())
 			r.m.since = time.Now()
 			o := r.m.outcome
 			if r.m.ended() { // it was refused before: nothing can have been read before the signal
@@ -272,7 +272,7 @@ func (s *session) makeJob(ctx context.Context, m *member) error {
 		return err
 	}
 	owners := s.owners[m.space]
-	j := s.p.job(s.pass, m.index, len(s.nodes), owners)
+	j := s.p.job(s.pass, m.index, m.network, len(s.nodes), owners)
 	return s.make(ctx, j, func() error { return belongs(&j.Meta, s.p.Fleet.ID, owners) })
 }
 
@@ -367,6 +367,9 @@ func (s *session) someRun() error {
 	reasons := map[string]int{}
 	most := ""
 	for _, m := range s.nodes {
+		if !m.measures() {
+			continue
+		}
 		if m.running() {
 			return nil
 		}
@@ -381,7 +384,7 @@ func (s *session) someRun() error {
 	if most == "" {
 		most = "nobody says why"
 	}
-	return fmt.Errorf("no pod of %d runs: %s", len(s.nodes), most)
+	return fmt.Errorf("no pod of %d runs: %s", len(s.nodes)/len(s.p.podsOf(s.pass)), most)
 }
 
 // signal is the signal to the pods that run.
@@ -390,8 +393,8 @@ func (s *session) signal(ctx context.Context) *fleet.Start {
 	s.server = s.serverAhead(ctx)
 	start := &fleet.Start{Pass: s.pass, Round: f.Round, Seed: f.Seed, Peers: []fleet.Peer{}}
 	var off []string
-	for _, m := range s.nodes {
-		if !m.running() {
+	for i, m := range s.nodes {
+		if !m.measures() || !m.running() {
 			continue
 		}
 		peer := fleet.Peer{Index: m.index, Node: m.name, Address: m.pod.Status.IP, Ahead: m.clock(s.server)}
@@ -400,6 +403,9 @@ func (s *session) signal(ctx context.Context) *fleet.Start {
 		}
 		if len(f.Networks) > 0 {
 			peer.Zone = f.Nodes[m.index].Zone
+		}
+		if i+1 < len(s.nodes) && s.nodes[i+1].index == m.index && s.nodes[i+1].running() {
+			peer.Host = s.nodes[i+1].pod.Status.IP
 		}
 		start.Peers = append(start.Peers, peer)
 	}

@@ -27,6 +27,7 @@ type Site struct {
 	Node    string // the node's name
 	Pass    int    // 1 or 2
 	Address string // of the pod
+	Network string // that it is in: pairs.Pod or pairs.Host
 	Order   fleet.Order
 	Source  []byte // what fleet.Fleet.Source has
 }
@@ -37,7 +38,7 @@ var ErrNoPod = errors.New("this is no pod of a fleet")
 // Open reads what the pod is told. env returns variables of the environment.
 func Open(root string, env func(string) string) (*Site, error) {
 	s := &Site{
-		Root: root, Node: env(fleet.EnvNode), Address: env(fleet.EnvAddress),
+		Root: root, Node: env(fleet.EnvNode), Address: env(fleet.EnvAddress), Network: env(fleet.EnvNetwork),
 	}
 	pass, err := strconv.Atoi(env(fleet.EnvPass))
 	if s.Node == "" || err != nil || pass < 1 || pass > 2 {

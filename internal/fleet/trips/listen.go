@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/tare-bench/tare/internal/kernel/netns"
 )
 
 // minToken is the shortest token, in bytes.
@@ -30,24 +28,18 @@ type Listener struct {
 	running sync.WaitGroup
 }
 
-// Listen answers on a UDP address of this process's network; port 0 = any free one. If pid is not 0, it is an address
-// in the network of that process: 1 is the node's own, for a pod that may see its processes and enter their namespaces.
-// token is the fleet's secret, at least 16 bytes.
-func Listen(at netip.AddrPort, pid int, token []byte) (*Listener, error) {
+// Listen answers on a UDP address of this process's network; port 0 = any free one. token is the fleet's secret, at
+// least 16 bytes.
+func Listen(at netip.AddrPort, token []byte) (*Listener, error) {
 	if len(token) < minToken {
 		return nil, fmt.Errorf("the fleet's token has %d bytes: want at least %d", len(token), minToken)
 	}
-	l := &Listener{tag: tagOf(token)}
-	err := in(pid, func() error {
-		conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
-		if err != nil {
-			return err
-		}
-		l.addr = conn.LocalAddr().(*net.UDPAddr).AddrPort()
-		l.fd, err = blocking(conn)
-		return err
-	})
+	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
 	if err != nil {
+		return nil, fmt.Errorf("answer round trips at UDP %v: %w", at, err)
+	}
+	l := &Listener{tag: tagOf(token), addr: conn.LocalAddr().(*net.UDPAddr).AddrPort()}
+	if l.fd, err = blocking(conn); err != nil {
 		return nil, fmt.Errorf("answer round trips at UDP %v: %w", at, err)
 	}
 	l.running.Go(l.answer)
@@ -79,14 +71,6 @@ func (l *Listener) answer() {
 		p.setTime(atSent, time.Now())
 		_ = unix.Sendto(l.fd, p[:], unix.MSG_DONTWAIT, from) // if it is lost, the client says so
 	}
-}
-
-// in does something in the network of a process; 0 = this one.
-func in(pid int, do func() error) error {
-	if pid == 0 {
-		return do()
-	}
-	return netns.In(pid, do)
 }
 
 // blocking takes a socket away from Go's scheduler, which would wake a thread for each datagram: a thread of its own

@@ -26,19 +26,15 @@ const (
 	maxRequests = 60_000 // 5 µs each
 )
 
-// measure sends one request after the other, from the network of a process; see Listen. A request that is not
-// answered within a fifth of a second is lost. Losses are an error, never a time: then into stays as it is.
-func measure(ctx context.Context, into *pairs.Trip, at netip.AddrPort, pid int, token []byte) error {
-	c := &client{at: at, tag: tagOf(token), number: uint64(rand.Uint32()) << 32}
-	err := in(pid, func() error {
-		conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(at))
-		if err != nil {
-			return err
-		}
-		c.fd, err = blocking(conn)
-		return err
-	})
+// measure sends one request after the other. A request that is not answered within a fifth of a second is lost. Losses
+// are an error, never a time: then into stays as it is.
+func measure(ctx context.Context, into *pairs.Trip, at netip.AddrPort, token []byte) error {
+	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(at))
 	if err != nil {
+		return fmt.Errorf("UDP %v: %w", at, err)
+	}
+	c := &client{at: at, tag: tagOf(token), number: uint64(rand.Uint32()) << 32}
+	if c.fd, err = blocking(conn); err != nil {
 		return fmt.Errorf("UDP %v: %w", at, err)
 	}
 	defer func() { _ = unix.Close(c.fd) }() // everything is read

@@ -11,26 +11,24 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/tare-bench/tare/internal/fleet/pairs"
 )
 
-// A Peer is where a node listens.
-type Peer struct {
-	Pod  netip.AddrPort `json:"pod"`
-	Host netip.AddrPort `json:"host"` // not valid = it is not reached by the host network
-}
-
-// A Session is the part of one node in the meetings of a fleet.
+// A Session is the part of one pod in the meetings of a fleet. A node has a pod for each network.
 type Session struct {
-	Self    int                 // this node
-	Peers   []Peer              // of each node; one whose Pod is not valid has not come
-	Token   []byte              // see Listen
-	Seed    uint64              // decides which network is measured first
-	Slots   [][][]pairs.Meeting // see pairs.Slots
-	Slot    time.Duration       // from the beginning of a slot to the next; see MinSlot
-	HostPID int                 // see Listen: whose network is that of the host; 0 = only the pod's is measured
+	Self  int              // this node
+	Peers []netip.AddrPort // where each node listens in this network; one that is not valid has not come
+	Token []byte           // see Listen
+	Seed  uint64           // decides whose turn is first in a slot
+	// Network is what this pod measures, and Networks all that are measured, by other pods of the node: in the same slots,
+	// one after the other.
+	Network  string
+	Networks []string
+	Slots    [][][]pairs.Meeting // see pairs.Slots
+	Slot     time.Duration       // from the beginning of a slot to the next; see MinSlot
 }
 
 // MinSlot is the length of a slot: two networks, each with its warm-up, and clocks that are not quite the same. The
@@ -40,7 +38,7 @@ const MinSlot = 2 * time.Second
 
 // Measure goes through the slots of a round (from 0) that begins at begin by the wall clock, and measures in those in
 // which this node is the client. It returns when the slots are over, or when ctx is: with what there is until then.
-// A slot that was half over before it is reached is missed, and said so.
+// A meeting whose turn is over before it is reached is missed, and said so.
 func (s *Session) Measure(ctx context.Context, round int, begin time.Time) []pairs.Trip {
 	var all []pairs.Trip
 	if round < 0 || round >= len(s.Slots) {
@@ -50,8 +48,12 @@ func (s *Session) Measure(ctx context.Context, round int, begin time.Time) []pai
 	for slot, meetings := range s.Slots[round] {
 		due := begin.Add(time.Duration(slot) * s.Slot)
 		for _, m := range meetings {
-			if m.Client == s.Self && m.Server >= 0 && m.Server < len(s.Peers) {
-				all = append(all, s.meet(ctx, pairs.Trip{Meeting: m, Round: round, Slot: slot}, due)...)
+			if m.Client != s.Self || m.Server < 0 || m.Server >= len(s.Peers) {
+				continue
+			}
+			trip := pairs.Trip{Meeting: m, Round: round, Slot: slot, Network: s.Network}
+			if s.meet(ctx, &trip, due) {
+				all = append(all, trip)
 			}
 		}
 	}
@@ -59,49 +61,33 @@ func (s *Session) Measure(ctx context.Context, round int, begin time.Time) []pai
 	return all
 }
 
-// meet measures over each network that both ends have, in random order. It begins a quarter into the slot, when the
-// meetings of the last one are over by every clock.
-func (s *Session) meet(ctx context.Context, m pairs.Trip, due time.Time) (all []pairs.Trip) {
-	sleepUntil(ctx, due.Add(s.Slot/4))
-	late := time.Since(due) > s.Slot/2
-	networks := s.networks(s.Peers[m.Server])
-	r := rand.New(rand.NewPCG(s.Seed, uint64(m.Round)<<40|uint64(m.Slot)<<24|uint64(m.Client)))
-	r.Shuffle(len(networks), func(i, j int) { networks[i], networks[j] = networks[j], networks[i] })
-	for _, n := range networks {
-		m.Network = n.name
-		one, err := m, error(nil)
-		switch {
-		case late:
-			err = fmt.Errorf("the client came to the slot %v after it began", time.Since(due).Round(time.Millisecond))
-		case !n.at.IsValid():
-			err = errors.New("no pod of the server takes part")
-		default:
-			err = measure(ctx, &one, n.at, n.pid, s.Token)
-		}
-		if ctx.Err() != nil { // it says nothing of the other node
-			return all
-		}
-		if err != nil {
-			one.Lost = err.Error()
-		}
-		all = append(all, one)
+// meet measures one meeting. Turns begin a quarter into the slot, when the meetings of the last one are over by every
+// clock, and each has a quarter. ok is false if it was stopped: that says nothing of the other node.
+func (s *Session) meet(ctx context.Context, trip *pairs.Trip, due time.Time) (ok bool) {
+	begin := due.Add(s.Slot / 4 * time.Duration(1+s.turn(trip)))
+	sleepUntil(ctx, begin)
+	var err error
+	switch at := s.Peers[trip.Server]; {
+	case time.Since(begin) > s.Slot/4:
+		err = fmt.Errorf("the client came to the slot %v after it began", time.Since(due).Round(time.Millisecond))
+	case !at.IsValid():
+		err = errors.New("no pod of the server takes part")
+	default:
+		err = measure(ctx, trip, at, s.Token)
 	}
-	return all
+	if err != nil {
+		trip.Lost = err.Error()
+	}
+	return ctx.Err() == nil
 }
 
-// A network is one way to a peer.
-type network struct {
-	name string
-	at   netip.AddrPort
-	pid  int // see Listen
-}
-
-func (s *Session) networks(p Peer) []network {
-	networks := []network{{pairs.Pod, p.Pod, 0}}
-	if s.HostPID != 0 && p.Host.IsValid() {
-		networks = append(networks, network{pairs.Host, p.Host, s.HostPID})
-	}
-	return networks
+// turn is which of the networks' turns in a slot is this one's: 0 is the first. The order is random, and all pods of a
+// node draw the same.
+func (s *Session) turn(t *pairs.Trip) int {
+	order := slices.Sorted(slices.Values(s.Networks))
+	r := rand.New(rand.NewPCG(s.Seed, uint64(t.Round)<<40|uint64(t.Slot)<<24|uint64(t.Client)))
+	r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	return max(0, slices.Index(order, s.Network))
 }
 
 // sleepUntil waits until a time by the wall clock, which may be set meanwhile.

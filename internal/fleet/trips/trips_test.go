@@ -3,15 +3,12 @@ package trips_test
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"math"
 	"net"
 	"net/netip"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,9 +21,9 @@ var (
 	loopback = netip.MustParseAddrPort("127.0.0.1:0")
 )
 
-func listen(t *testing.T, at netip.AddrPort, pid int) netip.AddrPort {
+func listen(t *testing.T, at netip.AddrPort) netip.AddrPort {
 	t.Helper()
-	l, err := trips.Listen(at, pid, token)
+	l, err := trips.Listen(at, token)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,10 +36,10 @@ func listen(t *testing.T, at netip.AddrPort, pid int) netip.AddrPort {
 }
 
 // pair is a session in which node 0 meets a peer once, now.
-func pair(peer trips.Peer) *trips.Session {
+func pair(peer netip.AddrPort) *trips.Session {
 	return &trips.Session{
-		Peers: []trips.Peer{{}, peer}, Token: token, Slot: 4 * time.Second,
-		Slots: [][][]pairs.Meeting{{{{Client: 0, Server: 1}}}},
+		Peers: []netip.AddrPort{{}, peer}, Token: token, Slot: 4 * time.Second, Network: pairs.Pod,
+		Networks: []string{pairs.Pod}, Slots: [][][]pairs.Meeting{{{{Client: 0, Server: 1}}}},
 	}
 }
 
@@ -76,16 +73,19 @@ const warmUp = 50 * time.Millisecond
 func TestAllPairs(t *testing.T) {
 	t.Parallel()
 	slots := pairs.Slots(1, make([]string, 3), 1, 3)
-	var peers []trips.Peer
+	var peers []netip.AddrPort
 	for range 3 {
-		peers = append(peers, trips.Peer{Pod: listen(t, loopback, 0)})
+		peers = append(peers, listen(t, loopback))
 	}
 	begin := time.Now()
 	rounds := make([][]pairs.Trip, 3)
 	var running sync.WaitGroup
 	for node := range 3 {
 		running.Go(func() {
-			s := trips.Session{Self: node, Peers: peers, Token: token, Slots: slots, Slot: trips.MinSlot}
+			s := trips.Session{
+				Self: node, Peers: peers, Token: token, Slots: slots, Slot: trips.MinSlot, Network: pairs.Pod,
+				Networks: []string{pairs.Pod},
+			}
 			rounds[node] = s.Measure(t.Context(), 0, begin)
 		})
 	}
@@ -167,13 +167,13 @@ func relay(t *testing.T, to netip.AddrPort, change func(p []byte, back bool) [][
 func TestPlantedDelay(t *testing.T) {
 	t.Parallel()
 	const delay = 5 * time.Millisecond
-	slow := relay(t, listen(t, loopback, 0), func(p []byte, back bool) [][]byte {
+	slow := relay(t, listen(t, loopback), func(p []byte, back bool) [][]byte {
 		if !back {
 			time.Sleep(delay)
 		}
 		return [][]byte{p}
 	})
-	r := one(t, once(t.Context(), pair(trips.Peer{Pod: slow})))
+	r := one(t, once(t.Context(), pair(slow)))
 	if r.Seconds < delay.Seconds() {
 		t.Errorf("the round trip took %v s, want at least %v", r.Seconds, delay)
 	}
@@ -188,7 +188,7 @@ func TestLoss(t *testing.T) {
 	t.Run("some", func(t *testing.T) {
 		t.Parallel()
 		n := 0
-		lossy := relay(t, listen(t, loopback, 0), func(p []byte, back bool) [][]byte {
+		lossy := relay(t, listen(t, loopback), func(p []byte, back bool) [][]byte {
 			if n += count(!back); !back && n%8 == 0 {
 				return nil
 			}
@@ -197,27 +197,27 @@ func TestLoss(t *testing.T) {
 			}
 			return [][]byte{p}
 		})
-		if got := failure(t, once(t.Context(), pair(trips.Peer{Pod: lossy}))); !strings.Contains(got, "were lost") {
+		if got := failure(t, once(t.Context(), pair(lossy))); !strings.Contains(got, "were lost") {
 			t.Errorf("the reason is %q, want that requests were lost", got)
 		}
 	})
 	t.Run("all", func(t *testing.T) {
 		t.Parallel()
-		mute := relay(t, listen(t, loopback, 0), func([]byte, bool) [][]byte { return nil })
-		if got := failure(t, once(t.Context(), pair(trips.Peer{Pod: mute}))); !strings.Contains(got, "had no answer") {
+		mute := relay(t, listen(t, loopback), func([]byte, bool) [][]byte { return nil })
+		if got := failure(t, once(t.Context(), pair(mute))); !strings.Contains(got, "had no answer") {
 			t.Errorf("the reason is %q, want that there was no answer", got)
 		}
 	})
 	t.Run("nobody listens", func(t *testing.T) {
 		t.Parallel()
-		l, err := trips.Listen(loopback, 0, token)
+		l, err := trips.Listen(loopback, token)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if got := failure(t, once(t.Context(), pair(trips.Peer{Pod: l.Addr()}))); !strings.Contains(got, "refused") {
+		if got := failure(t, once(t.Context(), pair(l.Addr()))); !strings.Contains(got, "refused") {
 			t.Errorf("the reason is %q, want that the connection was refused", got)
 		}
 	})
@@ -233,7 +233,7 @@ func count(b bool) int {
 // Answers that are not those of the request are not taken for it.
 func TestForgedAnswers(t *testing.T) {
 	t.Parallel()
-	forger := relay(t, listen(t, loopback, 0), func(p []byte, back bool) [][]byte {
+	forger := relay(t, listen(t, loopback), func(p []byte, back bool) [][]byte {
 		if !back {
 			return [][]byte{p}
 		}
@@ -246,7 +246,7 @@ func TestForgedAnswers(t *testing.T) {
 		time.Sleep(2 * time.Millisecond)
 		return [][]byte{other, untagged, request, append(p, 0), p[:len(p)-1], {}, p}
 	})
-	if got := one(t, once(t.Context(), pair(trips.Peer{Pod: forger}))).Seconds; got < 0.002 {
+	if got := one(t, once(t.Context(), pair(forger))).Seconds; got < 0.002 {
 		t.Errorf("the round trip took %v s, less than the true answer", got)
 	}
 }
@@ -254,7 +254,7 @@ func TestForgedAnswers(t *testing.T) {
 // A listener answers those who know the token, and never with more than was asked.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
-	at := listen(t, loopback, 0)
+	at := listen(t, loopback)
 	there, back := make(chan []byte, 1), make(chan []byte, 1)
 	seen := relay(t, at, func(p []byte, isBack bool) [][]byte {
 		first := there
@@ -267,7 +267,7 @@ func TestStrangers(t *testing.T) {
 		}
 		return [][]byte{p}
 	})
-	one(t, once(t.Context(), pair(trips.Peer{Pod: seen})))
+	one(t, once(t.Context(), pair(seen)))
 	asked, answered := <-there, <-back
 	if len(answered) != len(asked) {
 		t.Errorf("%d bytes were answered with %d", len(asked), len(answered))
@@ -299,7 +299,7 @@ func TestStrangers(t *testing.T) {
 	if err != nil || n != 64 || binary.BigEndian.Uint64(p[24:]) != 77 {
 		t.Errorf("the first answer is %x, %v, want that of the only request with the tag", p[:n], err)
 	}
-	s := pair(trips.Peer{Pod: at})
+	s := pair(at)
 	s.Token = []byte("another token of this size")
 	if got := failure(t, once(t.Context(), s)); !strings.Contains(got, "had no answer") {
 		t.Errorf("another token: %q, want no answer", got)
@@ -308,10 +308,10 @@ func TestStrangers(t *testing.T) {
 
 func TestListenErrors(t *testing.T) {
 	t.Parallel()
-	if _, err := trips.Listen(loopback, 0, token[:15]); err == nil || !strings.Contains(err.Error(), "15 bytes") {
+	if _, err := trips.Listen(loopback, token[:15]); err == nil || !strings.Contains(err.Error(), "15 bytes") {
 		t.Errorf("a short token: %v", err)
 	}
-	if _, err := trips.Listen(listen(t, loopback, 0), 0, token); err == nil || !strings.Contains(err.Error(), "in use") {
+	if _, err := trips.Listen(listen(t, loopback), token); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("a port that is in use: %v", err)
 	}
 }
@@ -319,13 +319,13 @@ func TestListenErrors(t *testing.T) {
 // A node that comes late, and a pod that never came, are failures with a reason, and cost no time.
 func TestNotMeasured(t *testing.T) {
 	t.Parallel()
-	at := listen(t, loopback, 0)
-	s := pair(trips.Peer{Pod: at})
+	at := listen(t, loopback)
+	s := pair(at)
 	late := s.Measure(t.Context(), 0, time.Now().Add(-time.Hour))
 	if got := failure(t, late); !strings.Contains(got, "came to the slot 1h0m") {
 		t.Errorf("late: %q", got)
 	}
-	if got := failure(t, once(t.Context(), pair(trips.Peer{}))); !strings.Contains(got, "no pod of the server") {
+	if got := failure(t, once(t.Context(), pair(netip.AddrPort{}))); !strings.Contains(got, "no pod of the server") {
 		t.Errorf("no pod: %q", got)
 	}
 	if r := s.Measure(t.Context(), 1, time.Now()); len(r) != 0 {
@@ -348,36 +348,43 @@ func TestNotMeasured(t *testing.T) {
 	}
 }
 
-// The host's network is that of another process, for both ends.
-func TestHostNetwork(t *testing.T) {
+// Two networks have their turns in one slot, by pods that know nothing of each other: both orders occur, and they never
+// measure at the same time.
+func TestTurns(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("making a network namespace takes root")
+	networks := []string{pairs.Host, pairs.Pod}
+	at := listen(t, loopback)
+	var began [8][2]atomic.Int64 // of the slot of each seed, and of each network: ns
+	var running sync.WaitGroup
+	begin := time.Now()
+	for seed := range began {
+		for i, network := range networks {
+			seen := relay(t, at, func(p []byte, _ bool) [][]byte {
+				began[seed][i].CompareAndSwap(0, int64(time.Since(begin)))
+				return [][]byte{p}
+			})
+			running.Go(func() {
+				s := pair(seen)
+				s.Network, s.Networks, s.Seed, s.Slot = network, networks, uint64(seed), trips.MinSlot
+				r := s.Measure(t.Context(), 0, begin)
+				if len(r) != 1 || r[0].Network != network || r[0].Seconds <= 0 {
+					t.Errorf("got %+v, want one trip over the network %s", r, network)
+				}
+			})
+		}
 	}
-	host := exec.Command("sleep", "1000")
-	host.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-	if err := host.Start(); err != nil {
-		t.Fatal(err)
+	running.Wait()
+	hostFirst := 0
+	for seed := range began {
+		apart := time.Duration(began[seed][1].Load() - began[seed][0].Load())
+		if apart.Abs() < 350*time.Millisecond { // a meeting takes so long
+			t.Errorf("seed %d: the turns began %v apart", seed, apart)
+		}
+		if apart > 0 {
+			hostFirst++
+		}
 	}
-	t.Cleanup(func() {
-		_ = host.Process.Kill()
-		_ = host.Wait()
-	})
-	up := exec.Command("nsenter", "-t", fmt.Sprint(host.Process.Pid), "-n", "ip", "link", "set", "lo", "up")
-	if out, err := up.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	if hostFirst == 0 || hostFirst == len(began) {
+		t.Errorf("of %d slots, %s was first in %d", len(began), networks[0], hostFirst)
 	}
-	peer := trips.Peer{Pod: listen(t, loopback, 0), Host: listen(t, loopback, host.Process.Pid)}
-	s := pair(peer)
-	if got := one(t, once(t.Context(), s)).Network; got != pairs.Pod {
-		t.Errorf("without a host, %s was measured", got)
-	}
-	s.HostPID = host.Process.Pid
-	r := once(t.Context(), s)
-	if len(r) != 2 || r[0].Network == r[1].Network || r[0].Lost+r[1].Lost != "" {
-		t.Errorf("got %+v, want a trip over each network", r)
-	}
-	s.Peers[1].Pod = peer.Host // of the other namespace
-	s.HostPID = 0
-	failure(t, once(t.Context(), s))
 }

@@ -35,6 +35,7 @@ type FleetRequest struct {
 	Confirm    int           // rounds of the second pass; 0 = there is none
 	Smallest   float64       // see fleet.Fleet
 	Networks   []string      // see fleet.Fleet
+	Throughput bool          // see fleet.Fleet
 	Image      string
 	GroupBy    []string
 	Selector   string   // of nodes
@@ -67,14 +68,15 @@ func (a *App) PlanFleet(
 		Format: fleet.Format, ID: newRunID(a.config.Now()), Tool: a.config.Version, Began: a.config.Now().UTC(),
 		Cluster: c.Server(), Namespaces: []string{c.Namespace()}, Image: r.Image,
 		Experiment: plan.Name, Source: string(source), Seed: plan.Seed, Rounds: r.Rounds, Round: round, Confirm: r.Confirm,
-		Smallest: r.Smallest, Networks: r.Networks, GroupBy: r.GroupBy,
+		Smallest: r.Smallest, Networks: r.Networks, Throughput: r.Throughput,
+		GroupBy: r.GroupBy,
 	}
 	found, err := cluster.CheckFirst(ctx, c, request)
 	if err != nil || len(r.Networks) == 0 {
 		return found, err
 	}
 	f := &found.Plan.Fleet
-	if slots := slotTime(len(f.Nodes), f.Rounds); r.Round == 0 {
+	if slots := slotTime(len(f.Nodes), f.Rounds, f.Throughput); r.Round == 0 {
 		f.Round += slots
 		found.Estimate()
 	} else if slots >= f.Round {

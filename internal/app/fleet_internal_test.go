@@ -484,13 +484,14 @@ func TestTakeTrips(t *testing.T) {
 	good := pairs.Trip{Meeting: pairs.Meeting{Client: 1, Server: 2}, Network: "pod", Seconds: 1}
 	lost := good
 	lost.Seconds, lost.Lost = 0, "no answer"
-	bad := slices.Repeat([]pairs.Trip{good}, 6)
+	bad := slices.Repeat([]pairs.Trip{good}, 7)
 	bad[0].Client = 0
 	bad[1].Server = 3
 	bad[2].Round = 2
 	bad[3].Network = "host"
 	bad[4].Seconds = longestTrip
 	bad[5].Seconds = 0
+	bad[6].Bulk = true // nobody has asked for it
 	r := &fleetRun{plan: &cluster.Plan{Fleet: f}}
 	r.takeTrips(cluster.Part{Node: "n1", Pass: 1, Network: "pod", Trips: append(bad, good, lost)})
 	if len(r.plan.Fleet.Trips) != 2 {

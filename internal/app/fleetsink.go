@@ -80,7 +80,7 @@ func (r *fleetRun) check(p cluster.Part) (rounds int, id string, err error) {
 
 // What is more than any node can have measured.
 const (
-	longestTrip  = 60 // seconds
+	longestTrip  = 60 // seconds; of a MiB, too
 	mostMeetings = 64 // in a round
 )
 
@@ -110,10 +110,13 @@ func (r *fleetRun) takeTrips(p cluster.Part) {
 	}
 	r.trips[own] = true
 	most := f.Rounds * min(len(f.Nodes), mostMeetings)
+	if f.Throughput {
+		most *= 2
+	}
 	for _, t := range p.Trips {
 		timed := t.Seconds > 0 && t.Seconds < longestTrip
 		if own == (source{t.Client, t.Network}) && t.Server >= 0 && t.Server < len(f.Nodes) && t.Server != node &&
-			t.Round >= 0 && t.Round < f.Rounds && slices.Contains(f.Networks, t.Network) &&
+			t.Round >= 0 && t.Round < f.Rounds && (f.Throughput || !t.Bulk) && slices.Contains(f.Networks, t.Network) &&
 			(timed || t.Seconds == 0 && t.Lost != "") && most > 0 {
 			f.Trips = append(f.Trips, t)
 			most--

@@ -214,10 +214,18 @@ func (p *podRun) listen() (stop func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for round trips: %w", err)
 	}
+	stop = func() { _ = l.Close() } // nobody waits for it
+	if p.Order.Throughput {
+		b, err := trips.ListenBulk(netip.AddrPortFrom(at, fleet.PeerPort), token)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("listen for transfers: %w", err), l.Close())
+		}
+		stop = func() { _, _ = l.Close(), b.Close() }
+	}
 	p.trips = &trips.Session{
 		Token: token, Seed: p.Order.Seed, Network: p.Network, Networks: p.Order.Networks, Slot: trips.MinSlot,
 	}
-	return func() { _ = l.Close() }, nil // nobody waits for it
+	return stop, nil
 }
 
 // meet finds out whom the pod meets, among those that ran when the start signal was written.
@@ -242,15 +250,23 @@ func (p *podRun) meet() {
 	}
 	perRound := pairs.PerRound(len(p.start.Peers), p.Rounds())
 	p.trips.Slots = pairs.Slots(p.Order.Seed, zones, p.Rounds(), perRound)
-	p.begin = p.start.Round - slotTime(len(p.start.Peers), p.Rounds())
+	if p.Order.Throughput {
+		p.trips.Waves = pairs.Waves(p.trips.Slots)
+	}
+	p.begin = p.start.Round - slotTime(len(p.start.Peers), p.Rounds(), p.Order.Throughput)
 }
 
 // slotRest lies between the last slot of a round and the next round: who is late for that leaves it out.
 const slotRest = time.Second
 
-// slotTime is how long the slots of a round take, at its end, in which round trips are measured.
-func slotTime(nodes, rounds int) time.Duration {
-	return time.Duration(pairs.PerRound(nodes, rounds))*trips.MinSlot + slotRest
+// slotTime is how long the slots of a round take, at its end, in which round trips are measured, and throughput after
+// them.
+func slotTime(nodes, rounds int, throughput bool) time.Duration {
+	slots := pairs.PerRound(nodes, rounds)
+	if throughput {
+		slots += pairs.WavesPerRound(nodes, rounds)
+	}
+	return time.Duration(slots)*trips.MinSlot + slotRest
 }
 
 // meetOthers measures the round trips of the round that was begun last.

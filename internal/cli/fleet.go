@@ -57,7 +57,7 @@ To begin with:
 // fleetFlagGroups are the groups in which help shows the flags of commands for fleets.
 func fleetFlagGroups() []manual.Group {
 	return []manual.Group{
-		{Title: "What to measure", Flags: []string{"param", "network", "rounds", "round", "confirm", "smallest"}},
+		{Title: "What to measure", Flags: []string{"param", "network", "throughput", "rounds", "round", "confirm", "smallest"}},
 		{Title: "Nodes", Flags: []string{"nodes", "toleration", "group-by"}},
 		{Title: "Pods", Flags: []string{"image", "pull-secret", "cpus", "memory", "label"}},
 		{Title: "Cluster", Flags: []string{"kubeconfig", "context", "namespace", "qps"}},
@@ -98,6 +98,7 @@ type fleetOptions struct {
 	cluster              clusterOptions
 	params               []string
 	networks             []string
+	throughput           bool
 	rounds, confirm      int
 	round, smallest      string
 	nodes                string
@@ -114,6 +115,8 @@ func (o *fleetOptions) addFlags(cmd *cobra.Command) {
 	f.StringArrayVar(&o.params, "param", nil, "an option of the workload: `NAME=VALUE`")
 	f.StringSliceVar(&o.networks, "network", nil, "also measure round trips between nodes, over these `networks`: pod, "+
 		"host")
+	f.BoolVar(&o.throughput, "throughput", false, "also measure throughput between nodes, over the same networks (default "+
+		"pod)")
 	f.IntVar(&o.rounds, "rounds", app.FleetRounds, "number of rounds: `N`")
 	f.StringVar(&o.round, "round", "", "`time` from the beginning of a round to the next (default by how long a block "+
 		"takes here, else 30s)")
@@ -153,7 +156,7 @@ func fleetImageName() string {
 // read turns flags into a request. Its error is a mistake in what was typed.
 func (o *fleetOptions) read(e *experiment.Experiment) (r app.FleetRequest, err error) {
 	r = app.FleetRequest{
-		Experiment: e, Rounds: o.rounds, Confirm: o.confirm, Image: o.image, GroupBy: o.groupBy,
+		Experiment: e, Rounds: o.rounds, Confirm: o.confirm, Throughput: o.throughput, Image: o.image, GroupBy: o.groupBy,
 		Selector: o.nodes, Lead: o.lead, Pod: cluster.Pod{CPUs: o.cpus, PullSecrets: o.pullSecrets, Labels: map[string]string{}},
 	}
 	if r.Image == "" {
@@ -230,6 +233,9 @@ func (o *fleetOptions) readNumbers(r *app.FleetRequest) (err error) {
 		if !slices.Contains(r.Networks, n) {
 			r.Networks = append(r.Networks, n)
 		}
+	}
+	if r.Throughput && len(r.Networks) == 0 {
+		r.Networks = []string{pairs.Pod}
 	}
 	if err := program.CheckName(r.Image); err != nil {
 		return &usageError{fmt.Errorf("--image: %w", err), "write --image REGISTRY/NAME:TAG"}

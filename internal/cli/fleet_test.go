@@ -120,12 +120,14 @@ type shownFleet struct {
 
 // shownPath is of it, too: what round trips over a network tell.
 type shownPath struct {
-	Network string
+	Network    string
+	Throughput bool
 	Cost    *struct{ Ratio, Low, High float64 } `json:"beside_host"`
 	Nodes   []struct{ Name, Verdict string }
 	Links   []struct {
 		Ends    []string
 		Seconds float64 `json:"median_seconds"`
+		Rate    float64 `json:"median_bytes_per_second"`
 	}
 	Losses, Silent []struct{ Reason string }
 }
@@ -225,11 +227,16 @@ func TestFleetGather(t *testing.T) {
 	}
 }
 
-// Round trips over both networks are measured at the end of each round, by a pod in each, and judged.
+// Round trips over both networks are measured at the end of each round, by a pod in each, and judged; in the long form
+// throughput, too.
 func TestFleetPaths(t *testing.T) {
 	t.Parallel() // it waits more than it measures
 	s, p := startCluster(t, "web-1", "web-2", "web-3")
-	result := p.must(t, fleetArgs("run", "--round", "9s", "--network", "host,pod", "--confirm", "0")...)
+	args, kinds := fleetArgs("run", "--round", "9s", "--network", "host,pod", "--confirm", "0"), 2
+	if !testing.Short() {
+		args, kinds = append(args, "--round", "15s", "--throughput", "--yes"), 4
+	}
+	result := p.must(t, args...)
 	var shown struct {
 		shownFleet
 		Paths []shownPath
@@ -237,11 +244,14 @@ func TestFleetPaths(t *testing.T) {
 	if err := json.Unmarshal([]byte(p.must(t, "fleet", "show", "--json").stdout), &shown); err != nil {
 		t.Fatal(err)
 	}
-	if len(shown.Paths) != 2 || shown.Paths[0].Network != "pod" || shown.Paths[1].Network != "host" ||
-		shown.Paths[0].Cost == nil || shown.Paths[1].Cost != nil {
-		t.Errorf("the paths are %+v, want those of both networks, and the cost of the first\n%s", shown.Paths, result.stderr)
+	if len(shown.Paths) != kinds {
+		t.Errorf("the paths are %+v, want %d kinds\n%s", shown.Paths, kinds, result.stderr)
 	}
-	for _, path := range shown.Paths {
+	for i, path := range shown.Paths {
+		pod := i%2 == 0
+		if (path.Network == "pod") != pod || (path.Cost != nil) != pod || path.Throughput != (i >= 2) {
+			t.Errorf("number %d is %+v, want one of each network, with the cost of that of pods", i, path)
+		}
 		if len(path.Links) != 3 || len(path.Losses)+len(path.Silent) != 0 {
 			t.Errorf("%+v, want three pairs and no loss", path)
 		}

@@ -131,10 +131,10 @@ func TestFleetOnRealCluster(t *testing.T) {
 	}
 }
 
-// A link that lets 400 kbit/s through delays each datagram of 106 bytes by 2.12 ms: its node has slow round trips over
-// both networks, by a pod in each.
+// A link that lets 400 kbit/s of datagrams through delays each one of 106 bytes by 2.12 ms, and of TCP it lets 50 Mbit/s
+// through, in one direction: its node has slow round trips and little throughput over both networks, by a pod in each.
 func TestFleetPathsOnRealCluster(t *testing.T) {
-	const space, delay = "tare-test-paths", 2.12e-3
+	const space, delay, rate = "tare-test-paths", 2.12e-3, 50e6 / 8
 	p := realCluster(t, space, "privileged")
 	tc := func(args ...string) {
 		t.Helper()
@@ -142,16 +142,28 @@ func TestFleetPathsOnRealCluster(t *testing.T) {
 			t.Fatalf("tc %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}
-	tc("qdisc", "add", "dev", "tkv3", "root", "tbf", "rate", "400kbit", "burst", "1600", "latency", "1s")
+	tc("qdisc", "add", "dev", "tkv3", "root", "handle", "1:", "htb", "default", "3")
 	t.Cleanup(func() { tc("qdisc", "del", "dev", "tkv3", "root") })
-	result := p.begin(t, realArgs("run", space, "--round", "11s", "--network", "pod,host", "--yes")...,
+	for _, class := range []string{
+		"classid 1:1 htb rate 400kbit burst 1600 cburst 1600", "classid 1:2 htb rate 50mbit", "classid 1:3 htb rate 10gbit",
+	} {
+		tc(append([]string{"class", "add", "dev", "tkv3", "parent", "1:"}, strings.Fields(class)...)...)
+	}
+	for _, filter := range []string{
+		"protocol 17 0xff flowid 1:1", "protocol 6 0xff match ip dport 7673 0xffff flowid 1:2",
+		"protocol 6 0xff match ip sport 7673 0xffff flowid 1:2",
+	} {
+		tc(append(strings.Fields("filter add dev tkv3 parent 1: protocol ip u32 match ip"), strings.Fields(filter)...)...)
+	}
+	result := p.begin(t, realArgs("run", space, "--round", "17s", "--network", "pod,host", "--throughput", "--yes")...,
 	).endWithin(t, 10*testTimeout)
 	if result.code != 0 {
 		t.Fatalf("exit code %d\n%s", result.code, result.stderr)
 	}
 	_, paths := p.shownReal(t, space)
-	if len(paths) != 2 || paths[0].Network != "pod" || paths[0].Cost == nil || paths[1].Network != "host" {
-		t.Fatalf("the paths are %+v, want those of both networks", paths)
+	if len(paths) != 4 || paths[0].Network != "pod" || paths[0].Cost == nil || paths[1].Network != "host" ||
+		!paths[2].Throughput || !paths[3].Throughput {
+		t.Fatalf("the paths are %+v, want round trips and throughput of both networks", paths)
 	}
 	for _, path := range paths {
 		for _, n := range path.Nodes {
@@ -161,8 +173,12 @@ func TestFleetPathsOnRealCluster(t *testing.T) {
 		}
 		for _, l := range path.Links {
 			planted := slices.Contains(l.Ends, "node3")
-			if planted != (l.Seconds > delay*0.9) || l.Seconds > 2*delay {
+			if !path.Throughput && (planted != (l.Seconds > delay*0.9) || l.Seconds > 2*delay) {
 				t.Errorf("%s network: the round trip of %v takes %v s", path.Network, l.Ends, l.Seconds)
+			}
+			// The time of a byte is the mean of both directions, of which only one is slow.
+			if path.Throughput && (planted != (l.Rate < 2*rate*1.1) || l.Rate < rate) {
+				t.Errorf("%s network: the throughput of %v is %v bytes per second", path.Network, l.Ends, l.Rate)
 			}
 		}
 	}

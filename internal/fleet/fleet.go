@@ -45,6 +45,8 @@ type Fleet struct {
 	Smallest float64 `json:"smallest,omitempty"`
 	// Networks are what round trips are measured over: "pod", "host". Empty = none are measured.
 	Networks []string   `json:"networks,omitempty"`
+	// Throughput says that it is measured too, over the same networks.
+	Throughput bool `json:"throughput,omitempty"`
 	GroupBy  []string   `json:"group_by,omitempty"` // the labels of nodes, and "arch", that make groups
 	Nodes    []Node     `json:"nodes"`              // in the order of their names
 	LeftOut  []Omission `json:"left_out,omitempty"` // nodes that are not measured

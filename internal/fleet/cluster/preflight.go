@@ -420,8 +420,11 @@ func (f *Preflight) Estimate() {
 	f.LogBytes = int64(n) * int64(logBegin+rounds*logRound)
 	sweeps := math.Ceil(float64(p.Fleet.Rounds) * p.Fleet.Round.Seconds() / sweepTime(pods).Seconds())
 	f.Calls = f.Objects + pods + pods*int(sweeps) + n/perPage + 10
-	if n > askAbove {
+	switch {
+	case n > askAbove:
 		f.Ask = fmt.Sprintf("%d nodes are measured", n)
+	case p.Fleet.Throughput:
+		f.Ask = "throughput is measured, which loads the network: at most eight pairs at once, for 0.4 seconds at a time"
 	}
 }
 

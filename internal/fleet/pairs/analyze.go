@@ -16,8 +16,9 @@ const (
 	scaled = 8
 )
 
-// Analyze says what round trips tell, one Result for each network that has any: Pod first. It does not modify its
-// argument. Trips of unknown nodes, of a node with itself, and without a positive time are not used.
+// Analyze says what round trips tell, one Result for each network that has any, Pod first; and then what throughput
+// tells. It does not modify its argument. Trips of unknown nodes, of a node with itself, and without a positive time are
+// not used.
 //
 // The probability that it names any node or link of a fleet in which none differs is at most 5 %: docs/fleet-paths.md.
 func Analyze(in Input) []Result {
@@ -27,13 +28,13 @@ func Analyze(in Input) []Result {
 	}
 	var studies []*study
 	var nodes, links []claim
-	for _, network := range []string{Pod, Host} {
-		values := collect(in, network)
-		silent, losses := lost(in, network)
+	for _, k := range []kind{{Pod, false}, {Host, false}, {Pod, true}, {Host, true}} {
+		values := collect(in, k)
+		silent, losses := lost(in, k)
 		if len(values)+len(silent)+len(losses) == 0 {
 			continue
 		}
-		s := newStudy(in, network, values, math.Log1p(limit))
+		s := newStudy(in, k, values, math.Log1p(limit))
 		s.Silent, s.Losses = silent, losses
 		s.test()
 		studies, nodes, links = append(studies, s), append(nodes, s.nodeClaims...), append(links, s.linkClaims...)
@@ -45,11 +46,21 @@ func Analyze(in Input) []Result {
 		s.name()
 		results[i] = s.Result
 	}
-	if len(results) > 0 && results[0].Network == Pod {
-		results[0].Cost = cost(in)
+	for i := range results {
+		if r := &results[i]; r.Network == Pod {
+			r.Cost = cost(in, r.Bulk)
+		}
 	}
 	return results
 }
+
+// A kind is what is analyzed by itself: what was measured over a network.
+type kind struct {
+	network string
+	bulk    bool
+}
+
+func (t Trip) kind() kind { return kind{t.Network, t.Bulk} }
 
 // A claim is one test; its adjusted probability belongs to one or several findings.
 type claim struct {
@@ -90,16 +101,16 @@ func (in Input) zone(node int) string {
 // either is a meeting whoever was the client.
 func either(m Meeting) Meeting { return Meeting{min(m.Client, m.Server), max(m.Client, m.Server)} }
 
-// collect returns the values of a network, one for each pair and round: the median of its trips in that round, which
+// collect returns the values of a kind, one for each pair and round: the median of its trips in that round, which
 // are not independent of each other. They are sorted by round and pair.
-func collect(in Input, network string) []value {
+func collect(in Input, of kind) []value {
 	type key struct {
 		Meeting
 		round int
 	}
 	times := make(map[key][]float64)
 	for _, t := range in.Trips {
-		if t.Network == network && in.usable(t) {
+		if t.kind() == of && in.usable(t) {
 			k := key{either(t.Meeting), t.Round}
 			times[k] = append(times[k], math.Log(t.Seconds))
 		}
@@ -117,7 +128,7 @@ func collect(in Input, network string) []value {
 	return values
 }
 
-// A study is the analysis of one network.
+// A study is the analysis of one kind.
 type study struct {
 	Result
 	smallest float64 // effect worth knowing, a logarithm
@@ -128,8 +139,8 @@ type study struct {
 	nodeClaims, linkClaims []claim
 }
 
-func newStudy(in Input, network string, values []value, smallest float64) *study {
-	s := &study{Result: Result{Network: network}, smallest: smallest}
+func newStudy(in Input, of kind, values []value, smallest float64) *study {
+	s := &study{Result: Result{Network: of.network, Bulk: of.bulk}, smallest: smallest}
 	s.Nodes = make([]Node, len(in.Nodes))
 	for i := range s.Nodes {
 		s.Nodes[i] = Node{Verdict: Unclear, P: 1}

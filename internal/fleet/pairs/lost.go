@@ -59,12 +59,12 @@ func (m *meetings) reason(counts func(round int) bool) string {
 	return most
 }
 
-// lost says between whom nothing could be measured over a network. A node that has no round trip with anybody in a
+// lost says between whom nothing of a kind could be measured. A node that has no round trip with anybody in a
 // round explains all that is lost there; what is left is of links.
-func lost(in Input, network string) ([]Silence, []Loss) {
+func lost(in Input, of kind) ([]Silence, []Loss) {
 	var trips []Trip
 	for _, t := range in.Trips {
-		if t.Network == network && in.known(t) && (in.usable(t) || t.Lost != "") {
+		if t.kind() == of && in.known(t) && (in.usable(t) || t.Lost != "") {
 			trips = append(trips, t)
 		}
 	}

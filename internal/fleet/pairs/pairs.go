@@ -17,12 +17,14 @@ type Input struct {
 	Smallest float64
 }
 
-// A Trip is the median round trip of one pair in one slot, or why there is none.
+// A Trip is the median round trip of one pair in one slot, or why there is none. With Bulk, it is how long a MiB took
+// instead, in TCP, on average of both directions.
 type Trip struct {
 	Meeting
 	Round   int     `json:"round"`             // from 0
 	Slot    int     `json:"slot"`              // within the round, from 0
 	Network string  `json:"network"`           // Pod or Host
+	Bulk    bool    `json:"bulk,omitempty"`    // it is of throughput, and Slot the number of a wave
 	Seconds float64 `json:"seconds,omitempty"` // > 0; 0 = see Lost
 	Lost    string  `json:"lost,omitempty"`    // why nothing was measured, such as "12 of 400 requests were lost"
 	// Ahead is how much the server's wall clock is ahead of the client's, in seconds. The true value is Ahead ± Within;
@@ -69,20 +71,22 @@ type Link struct {
 	Effect
 	Verdict Verdict
 	P       float64 // as a node's
-	Seconds float64 // the median round trip
+	Seconds float64 // the median
 	Rounds  int     // in which it was measured
 	// OrNode is set if three nodes are all there are: that this link is slow looks the same as that this node, the one
 	// that is not of the link, is fast.
 	OrNode *int
 }
 
-// A Result is what is known of the paths of one network.
+// A Result is what is known of the paths of one network: of round trips, or with Bulk of throughput, as the time of a
+// MiB.
 type Result struct {
 	Network string
-	Center  float64 // the median round trip, seconds
+	Bulk    bool
+	Center  float64 // the median of links, seconds
 	Zone    Effect  // what crossing zones adds; 0, 0, 0 = unknown, or all is one zone
 	Nodes   []Node
-	Links   []Link // those measured, that with the longest round trip first
+	Links   []Link // those measured, the slowest first
 	Losses  []Loss // the worst first
 	Silent  []Silence
 	// NodeLimit and LinkLimit are how far a node or link may be from the others before it is named, as natural

@@ -60,6 +60,33 @@ func Slots(seed uint64, zones []string, rounds, perRound int) [][][]Meeting {
 	return all
 }
 
+// What throughput is measured of: few pairs at once, so that they are not in each other's way in what they share, and for
+// at most a minute of a round, at the end of which other pairs have their turn in the next.
+const (
+	atOnce    = 8
+	mostWaves = 30
+)
+
+// Waves returns who measures throughput, by round and wave: the meetings of Slots in their order, few at once.
+func Waves(slots [][][]Meeting) [][][]Meeting {
+	all := make([][][]Meeting, len(slots))
+	for round, meetings := range slots {
+		for _, slot := range meetings {
+			for wave := range slices.Chunk(slot, atOnce) {
+				if len(all[round]) < mostWaves {
+					all[round] = append(all[round], wave)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// WavesPerRound is how many waves a round has at most.
+func WavesPerRound(nodes, rounds int) int {
+	return min(mostWaves, PerRound(nodes, rounds)*((nodes/2+atOnce-1)/atOnce))
+}
+
 // drawRoles draws who is the client of each meeting, so that no node's part depends on its role.
 func drawRoles(r *rand.Rand, slot []Meeting) []Meeting {
 	slot = slices.Clone(slot)

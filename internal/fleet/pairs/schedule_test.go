@@ -48,6 +48,32 @@ func disjoint(t *testing.T, nodes, slot int, meetings []pairs.Meeting) {
 	}
 }
 
+// Throughput is measured by the pairs of the slots, few at once, and not for longer than a round may take for it.
+func TestWaves(t *testing.T) {
+	for _, nodes := range []int{2, 3, 12, 64, 1000} {
+		const rounds = 4
+		slots := pairs.Slots(5, make([]string, nodes), rounds, pairs.PerRound(nodes, rounds))
+		for round, waves := range pairs.Waves(slots) {
+			if n := pairs.WavesPerRound(nodes, rounds); len(waves) > n || n > 30 {
+				t.Errorf("%d nodes: %d waves, at most %d are announced", nodes, len(waves), n)
+			}
+			all, planned := 0, 0
+			for i, wave := range waves {
+				disjoint(t, nodes, i, wave)
+				if all += len(wave); len(wave) == 0 || len(wave) > 8 {
+					t.Errorf("%d nodes: wave %d has %d pairs", nodes, i, len(wave))
+				}
+			}
+			for _, slot := range slots[round] {
+				planned += len(slot)
+			}
+			if all != planned && len(waves) < 30 {
+				t.Errorf("%d nodes: %d of %d pairs measure throughput in %d waves", nodes, all, planned, len(waves))
+			}
+		}
+	}
+}
+
 // Above 64 nodes, each has 24 meetings in a cycle, in its zone and in others.
 func TestPartners(t *testing.T) {
 	for _, nodes := range []int{65, 200, 1001} {

@@ -31,8 +31,8 @@ type Listener struct {
 // Listen answers on a UDP address of this process's network; port 0 = any free one. token is the fleet's secret, at
 // least 16 bytes.
 func Listen(at netip.AddrPort, token []byte) (*Listener, error) {
-	if len(token) < minToken {
-		return nil, fmt.Errorf("the fleet's token has %d bytes: want at least %d", len(token), minToken)
+	if err := checkToken(token); err != nil {
+		return nil, err
 	}
 	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
 	if err != nil {
@@ -44,6 +44,13 @@ func Listen(at netip.AddrPort, token []byte) (*Listener, error) {
 	}
 	l.running.Go(l.answer)
 	return l, nil
+}
+
+func checkToken(token []byte) error {
+	if len(token) < minToken {
+		return fmt.Errorf("the fleet's token has %d bytes: want at least %d", len(token), minToken)
+	}
+	return nil
 }
 
 // Addr is where it listens.

@@ -1,4 +1,4 @@
-// Package trips measures round trips between the nodes of a fleet, from inside a pod.
+// Package trips measures round trips between the nodes of a fleet, and on request throughput, from inside a pod.
 //
 // Every pod answers datagrams that begin with the fleet's tag, for as long as it runs. In the slots in which it is the
 // client, it sends one request after the other to its peer and takes the median of the round trips. The answers carry
@@ -28,7 +28,8 @@ type Session struct {
 	Network  string
 	Networks []string
 	Slots    [][][]pairs.Meeting // see pairs.Slots
-	Slot     time.Duration       // from the beginning of a slot to the next; see MinSlot
+	Waves    [][][]pairs.Meeting // see pairs.Waves; empty = no throughput is measured
+	Slot     time.Duration       // from the beginning of a slot or wave to the next; see MinSlot
 }
 
 // MinSlot is the length of a slot: two networks, each with its warm-up, and clocks that are not quite the same. The
@@ -36,29 +37,37 @@ type Session struct {
 // start signal allows for.
 const MinSlot = 2 * time.Second
 
-// Measure goes through the slots of a round (from 0) that begins at begin by the wall clock, and measures in those in
-// which this node is the client. It returns when the slots are over, or when ctx is: with what there is until then.
-// A meeting whose turn is over before it is reached is missed, and said so.
+// Measure goes through the slots of a round (from 0) that begins at begin by the wall clock, and then through its waves,
+// and measures in those in which this node is the client. It returns when they are over, or when ctx is: with what there
+// is until then. A meeting whose turn is over before it is reached is missed, and said so.
 func (s *Session) Measure(ctx context.Context, round int, begin time.Time) []pairs.Trip {
-	var all []pairs.Trip
-	if round < 0 || round >= len(s.Slots) {
-		return all
-	}
 	begin = begin.Round(0) // by the wall clock, which is what nodes have in common
-	for slot, meetings := range s.Slots[round] {
+	all, end := s.through(ctx, s.Slots, round, begin, false)
+	bulk, end := s.through(ctx, s.Waves, round, end, true)
+	sleepUntil(ctx, end)
+	return append(all, bulk...)
+}
+
+// through measures in the slots of a round, and returns when they end.
+func (s *Session) through(ctx context.Context, rounds [][][]pairs.Meeting, round int, begin time.Time, bulk bool) (
+	all []pairs.Trip, end time.Time,
+) {
+	if round < 0 || round >= len(rounds) {
+		return nil, begin
+	}
+	for slot, meetings := range rounds[round] {
 		due := begin.Add(time.Duration(slot) * s.Slot)
 		for _, m := range meetings {
 			if m.Client != s.Self || m.Server < 0 || m.Server >= len(s.Peers) {
 				continue
 			}
-			trip := pairs.Trip{Meeting: m, Round: round, Slot: slot, Network: s.Network}
+			trip := pairs.Trip{Meeting: m, Round: round, Slot: slot, Network: s.Network, Bulk: bulk}
 			if s.meet(ctx, &trip, due) {
 				all = append(all, trip)
 			}
 		}
 	}
-	sleepUntil(ctx, begin.Add(time.Duration(len(s.Slots[round]))*s.Slot))
-	return all
+	return all, begin.Add(time.Duration(len(rounds[round])) * s.Slot)
 }
 
 // meet measures one meeting. Turns begin a quarter into the slot, when the meetings of the last one are over by every
@@ -72,6 +81,8 @@ func (s *Session) meet(ctx context.Context, trip *pairs.Trip, due time.Time) (ok
 		err = fmt.Errorf("the client came to the slot %v after it began", time.Since(due).Round(time.Millisecond))
 	case !at.IsValid():
 		err = errors.New("no pod of the server takes part")
+	case trip.Bulk:
+		err = s.measureBulk(ctx, &trip.Seconds, at)
 	default:
 		err = measure(ctx, trip, at, s.Token)
 	}

@@ -388,3 +388,92 @@ func TestTurns(t *testing.T) {
 		t.Errorf("of %d slots, %s was first in %d", len(began), networks[0], hostFirst)
 	}
 }
+
+// listenBulk serves transfers until the test ends.
+func listenBulk(t *testing.T) netip.AddrPort {
+	t.Helper()
+	b, err := trips.ListenBulk(loopback, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b.Addr()
+}
+
+// bulk measures the throughput to a peer at once.
+func bulk(t *testing.T, peer netip.AddrPort, token []byte) []pairs.Trip {
+	t.Helper()
+	s := pair(peer)
+	s.Slots, s.Waves, s.Token = [][][]pairs.Meeting{{}}, s.Slots, token
+	return once(t.Context(), s)
+}
+
+// A peer that takes and gives at most 1 MiB in 20 ms is measured as that, in both directions.
+func TestThroughput(t *testing.T) {
+	t.Parallel()
+	at := listenBulk(t)
+	slow := relayTCP(t, at, 64<<10, 1250*time.Microsecond)
+	for name, want := range map[string]struct {
+		at    netip.AddrPort
+		least float64 // seconds of a MiB
+	}{"loopback": {at, 0}, "slow": {slow, 0.015}} {
+		r := bulk(t, want.at, token)
+		if len(r) != 1 || !r[0].Bulk || r[0].Lost != "" || r[0].Within != 0 || r[0].Seconds <= want.least {
+			t.Errorf("%s: got %+v, want one transfer of more than %v s for each MiB", name, r, want.least)
+		}
+	}
+	if r := bulk(t, at, []byte("another token of this size")); len(r) != 1 || r[0].Seconds != 0 || r[0].Lost == "" {
+		t.Errorf("another token: %+v", r)
+	}
+	if r := bulk(t, listen(t, loopback), token); len(r) != 1 || !strings.Contains(r[0].Lost, "refused") {
+		t.Errorf("nobody listens: %+v", r)
+	}
+}
+
+// relayTCP stands between clients and a listener, and lets at most a chunk through in each pause, in both directions.
+func relayTCP(t *testing.T, to netip.AddrPort, chunk int, pause time.Duration) netip.AddrPort {
+	t.Helper()
+	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(loopback))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	pass := func(from, to *net.TCPConn) {
+		p := make([]byte, chunk)
+		for {
+			n, err := from.Read(p)
+			if _, failed := to.Write(p[:n]); failed != nil || err != nil {
+				_ = to.CloseWrite() // the other direction goes on
+				return
+			}
+			time.Sleep(pause * time.Duration(n) / time.Duration(chunk))
+		}
+	}
+	running.Go(func() {
+		for {
+			near, err := l.AcceptTCP()
+			if err != nil {
+				return
+			}
+			far, err := net.DialTCP("tcp", nil, net.TCPAddrFromAddrPort(to))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			running.Go(func() { pass(near, far) })
+			running.Go(func() {
+				pass(far, near)
+				_, _ = near.Close(), far.Close()
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		running.Wait()
+	})
+	return l.Addr().(*net.TCPAddr).AddrPort()
+}

@@ -109,10 +109,12 @@ type LeftOutNode struct {
 	Reason string `json:"reason"`
 }
 
-// A Path is what round trips over one network tell.
+// A Path is what round trips over one network tell, or what throughput tells.
 type Path struct {
 	Network string     `json:"network"`
-	Center  float64    `json:"median_seconds"`
+	Bulk    bool       `json:"throughput,omitempty"`     // ratios are those of rates
+	Center  float64    `json:"median_seconds,omitempty"` // of round trips
+	Rate    float64    `json:"median_bytes_per_second,omitempty"`
 	Zone    *Ratio     `json:"across_zones,omitempty"`
 	Cost    *Ratio     `json:"beside_host,omitempty"` // this network beside that of the hosts, within the same slots
 	Nodes   []PathNode `json:"nodes"`
@@ -148,7 +150,8 @@ type PathLink struct {
 	Verdict pairs.Verdict `json:"verdict"`
 	Ratio
 	Adjusted float64 `json:"adjusted_p"`
-	Seconds  float64 `json:"median_seconds"`
+	Seconds  float64 `json:"median_seconds,omitempty"`
+	Rate     float64 `json:"median_bytes_per_second,omitempty"`
 	// OrNode names a node: with three nodes, that it is odd the other way would look the same.
 	OrNode string `json:"or_node,omitempty"`
 }
@@ -280,18 +283,19 @@ func (n *Node) far() (far float64) {
 }
 
 func newPath(f *fleet.Fleet, r pairs.Result) Path {
-	p := Path{Network: r.Network, Center: r.Center, Nodes: []PathNode{}, Links: []PathLink{}}
+	p := Path{Network: r.Network, Bulk: r.Bulk, Nodes: []PathNode{}, Links: []PathLink{}}
+	p.Center, p.Rate = p.measure(r.Center)
 	if r.Zone != (pairs.Effect{}) {
-		zone := ratioOf(r.Zone)
+		zone := p.ratio(r.Zone)
 		p.Zone = &zone
 	}
 	if r.Cost != nil {
-		cost := ratioOf(*r.Cost)
+		cost := p.ratio(*r.Cost)
 		p.Cost = &cost
 	}
 	name := func(n int) string { return f.Nodes[n].Name }
 	for i, n := range r.Nodes {
-		node := PathNode{Name: name(i), Verdict: n.Verdict, Ratio: ratioOf(n.Effect), Adjusted: n.P}
+		node := PathNode{Name: name(i), Verdict: n.Verdict, Ratio: p.ratio(n.Effect), Adjusted: n.P}
 		if n.OrLink != nil {
 			node.OrLink = []string{name(n.OrLink.Client), name(n.OrLink.Server)}
 		}
@@ -299,9 +303,9 @@ func newPath(f *fleet.Fleet, r pairs.Result) Path {
 	}
 	for _, l := range r.Links {
 		link := PathLink{
-			Ends: [2]string{name(l.Client), name(l.Server)}, Verdict: l.Verdict, Ratio: ratioOf(l.Effect), Adjusted: l.P,
-			Seconds: l.Seconds,
+			Ends: [2]string{name(l.Client), name(l.Server)}, Verdict: l.Verdict, Ratio: p.ratio(l.Effect), Adjusted: l.P,
 		}
+		link.Seconds, link.Rate = p.measure(l.Seconds)
 		if l.OrNode != nil {
 			link.OrNode = name(*l.OrNode)
 		}
@@ -320,8 +324,29 @@ func newPath(f *fleet.Fleet, r pairs.Result) Path {
 	return p
 }
 
-func ratioOf(e pairs.Effect) Ratio {
+// ratio is an effect on times as a ratio, or as that of rates.
+func (p *Path) ratio(e pairs.Effect) Ratio {
+	if p.Bulk {
+		e = pairs.Effect{Estimate: -e.Estimate, Low: -e.High, High: -e.Low}
+	}
 	return Ratio{math.Exp(e.Estimate), math.Exp(e.Low), math.Exp(e.High)}
+}
+
+// measure is a time as it is or, of a MiB, as a rate in bytes per second.
+func (p *Path) measure(time float64) (seconds, rate float64) {
+	const mebibyte = 1 << 20
+	if p.Bulk && time > 0 {
+		return 0, mebibyte / time
+	}
+	return time, 0
+}
+
+// slower is how many times as slow as the median a link is.
+func (p *Path) slower(l *PathLink) float64 {
+	if p.Bulk {
+		return p.Rate / l.Rate
+	}
+	return l.Seconds / p.Center
 }
 
 func (d *Document) count() {

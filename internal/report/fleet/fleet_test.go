@@ -233,6 +233,14 @@ func three() report.Input {
 			Meeting: pairs.Meeting{Client: 0, Server: 2}, Effect: pairs.Effect{Estimate: -0.5, Low: -0.6, High: -0.4},
 			Verdict: pairs.Fast, P: 0.01, Seconds: 40e-6, OrNode: new(1),
 		}},
+	}, {
+		Network: pairs.Pod, Bulk: true, Center: 1. / 1024, Nodes: []pairs.Node{ordinary, {
+			Effect: pairs.Effect{Estimate: 0.7, Low: 0.6, High: 0.8}, Verdict: pairs.Slow, P: 0.01,
+		}, ordinary},
+		Links: []pairs.Link{{
+			Meeting: pairs.Meeting{Client: 0, Server: 1}, Effect: pairs.Effect{Low: -0.1, High: 0.1}, Verdict: pairs.Ordinary, P: 1,
+			Seconds: 1. / 512,
+		}},
 	}}
 	return in
 }

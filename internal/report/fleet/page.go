@@ -182,21 +182,22 @@ func newRow(n *Node) nodeView {
 const cellSize = 12
 
 func newMatrix(d *Document, p *Path) pathView {
-	v := pathView{Title: plain.Line("Round trips, " + p.Network + " network: " + p.summary())}
+	v := pathView{Title: plain.Line(p.title() + ": " + p.summary())}
+	add := func(name, says string) { v.Links = append(v.Links, square{Title: plain.Line(name + ": " + says)}) }
 	for _, n := range p.Silent {
-		v.Links = append(v.Links, square{Title: plain.Line(n.Name + ": " + n.says())})
+		add(n.Name, p.none(n.Rounds, n.Of, n.Reason))
 	}
-	for i := range p.Losses {
-		v.Links = append(v.Links, square{Title: plain.Line(p.Losses[i].title())})
+	for _, l := range p.Losses {
+		add(linkName(l.Ends), p.none(l.Rounds, l.Of, l.Reason))
 	}
 	for _, n := range p.Nodes {
 		if stands(n.Verdict) {
-			v.Links = append(v.Links, square{Title: plain.Line(n.Name + ": " + n.says())})
+			add(n.Name, p.node(&n))
 		}
 	}
-	for i := range p.Links {
-		if l := &p.Links[i]; stands(l.Verdict) {
-			v.Links = append(v.Links, square{Title: plain.Line(l.title())})
+	for _, l := range p.Links {
+		if stands(l.Verdict) {
+			add(linkName(l.Ends), l.says())
 		}
 	}
 	if len(p.Nodes) > mostInMatrix {
@@ -212,28 +213,23 @@ func newMatrix(d *Document, p *Path) pathView {
 	}
 	for i := range p.Links {
 		l := &p.Links[i]
-		class := fmt.Sprintf("m%d", shade(l.Seconds/p.Center))
+		class := fmt.Sprintf("m%d", shade(p.slower(l)))
 		if stands(l.Verdict) {
 			class += " odd"
 		}
 		x, y := place[l.Ends[1]]*cellSize, place[l.Ends[0]]*cellSize
-		title := plain.Line(l.title())
+		title := plain.Line(linkName(l.Ends) + ": " + l.says())
 		v.Squares = append(v.Squares, square{class, title, x, y}, square{class, title, y, x})
 	}
 	for i := range p.Losses {
 		if l := &p.Losses[i]; l.Rounds == l.Of { // nothing else is at its place
 			x, y := place[l.Ends[1]]*cellSize, place[l.Ends[0]]*cellSize
-			v.Squares = append(v.Squares, square{"lost", plain.Line(l.title()), x, y}, square{"lost", plain.Line(l.title()), y, x})
+			title := plain.Line(linkName(l.Ends) + ": " + p.none(l.Rounds, l.Of, l.Reason))
+			v.Squares = append(v.Squares, square{"lost", title, x, y}, square{"lost", title, y, x})
 		}
 	}
 	return v
 }
-
-// title is what is known of a link, with its name.
-func (l *PathLink) title() string { return linkName(l.Ends) + ": " + l.says() }
-
-// title is as that of a PathLink.
-func (l *PathLoss) title() string { return linkName(l.Ends) + ": " + l.says() }
 
 // places are the nodes' positions in a matrix: by zone, then by name.
 func (d *Document) places(p *Path) map[string]int {

@@ -218,7 +218,7 @@ func (s *screen) everyNode() {
 // paths is what round trips tell.
 func (s *screen) paths() {
 	for _, p := range s.Paths {
-		s.line(fmt.Sprintf("Round trips between nodes, %s network: %s", p.Network, p.summary()))
+		s.line(p.title() + ": " + p.summary())
 		shown := 0
 		show := func(name, says string) {
 			if shown++; shown <= mostShown || s.All {
@@ -227,7 +227,7 @@ func (s *screen) paths() {
 		}
 		for _, n := range p.Nodes {
 			if stands(n.Verdict) {
-				show(n.Name, n.says())
+				show(n.Name, p.node(&n))
 			}
 		}
 		for _, l := range p.Links {
@@ -236,10 +236,10 @@ func (s *screen) paths() {
 			}
 		}
 		for _, n := range p.Silent {
-			show(n.Name, n.says())
+			show(n.Name, p.none(n.Rounds, n.Of, n.Reason))
 		}
 		for _, l := range p.Losses {
-			show(linkName(l.Ends), l.says())
+			show(linkName(l.Ends), p.none(l.Rounds, l.Of, l.Reason))
 		}
 		if shown > mostShown && !s.All {
 			s.line(fmt.Sprintf("  and %d more: --all has them", shown-mostShown))

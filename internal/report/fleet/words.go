@@ -109,9 +109,34 @@ func signed(change float64) string {
 // stands reports whether a node or link is named.
 func stands(v pairs.Verdict) bool { return v == pairs.Slow || v == pairs.Fast }
 
-// says is what is known of a node's round trips.
-func (n *PathNode) says() string {
-	text := n.text() + " on all its round trips"
+// title names what was measured, and over which network.
+func (p *Path) title() string {
+	what := "Round trips"
+	if p.Bulk {
+		what = "Throughput"
+	}
+	return what + " between nodes, " + p.Network + " network"
+}
+
+// measured is a median: a time or, if there is one, a rate.
+func measured(seconds, rate float64) string {
+	if rate > 0 {
+		return unit.Format(rate, unit.BytesPerSecond)
+	}
+	return unit.Format(seconds, unit.Seconds)
+}
+
+// one is one thing that was measured.
+func (p *Path) one() string {
+	if p.Bulk {
+		return "transfer"
+	}
+	return "round trip"
+}
+
+// node is what is known of a node.
+func (p *Path) node(n *PathNode) string {
+	text := n.text() + " on all its " + p.one() + "s"
 	if len(n.OrLink) == 2 {
 		text += "; or only the link between " + n.OrLink[0] + " and " + n.OrLink[1] + " differs, the other way"
 	}
@@ -120,29 +145,24 @@ func (n *PathNode) says() string {
 
 // says is what is known of a link.
 func (l *PathLink) says() string {
-	text := unit.Format(l.Seconds, unit.Seconds) + ", " + l.text() + " beside what both ends explain"
+	text := measured(l.Seconds, l.Rate) + ", " + l.text() + " beside what both ends explain"
 	if l.OrNode != "" {
 		text += "; or " + l.OrNode + " differs, the other way"
 	}
 	return text
 }
 
-// says is what is known of a link without round trips.
-func (l *PathLoss) says() string { return noTrips(l.Rounds, l.Of, l.Reason) }
-
-// says is what is known of a node without round trips.
-func (s *PathSilence) says() string { return noTrips(s.Rounds, s.Of, s.Reason) }
-
-func noTrips(rounds, of int, reason string) string {
-	return fmt.Sprintf("no round trip in %d of %s: %s", rounds, unit.FormatCount(of, "round"), reason)
+// none says that a node or link has nothing in some rounds.
+func (p *Path) none(rounds, of int, reason string) string {
+	return fmt.Sprintf("no %s in %d of %s: %s", p.one(), rounds, unit.FormatCount(of, "round"), reason)
 }
 
-// summary is what is known of all round trips together.
+// summary is what is known of all links together.
 func (p *Path) summary() string {
 	if len(p.Links) == 0 {
 		return "nothing could be measured"
 	}
-	text := "median " + unit.Format(p.Center, unit.Seconds)
+	text := "median " + measured(p.Center, p.Rate)
 	if p.Cost != nil {
 		text += "; beside the hosts' own network " + p.Cost.text()
 	}
@@ -152,7 +172,7 @@ func (p *Path) summary() string {
 	return text
 }
 
-// text says what a ratio and its interval mean in a metric of time.
+// text is a ratio and its interval, as changes.
 func (r *Ratio) text() string {
 	return signed(r.Ratio-1) + " (" + strings.TrimSuffix(signed(r.Low-1), " %") + " to " + signed(r.High-1) + ")"
 }

@@ -36,6 +36,8 @@ type FleetRequest struct {
 	Smallest   float64       // see fleet.Fleet
 	Networks   []string      // see fleet.Fleet
 	Throughput bool          // see fleet.Fleet
+	Host       bool          // see fleet.Fleet
+	Engines    []string      // what is compared with Host; the first is the baseline
 	Image      string
 	GroupBy    []string
 	Selector   string   // of nodes
@@ -69,7 +71,7 @@ func (a *App) PlanFleet(
 		Cluster: c.Server(), Namespaces: []string{c.Namespace()}, Image: r.Image,
 		Experiment: plan.Name, Source: string(source), Seed: plan.Seed, Rounds: r.Rounds, Round: round, Confirm: r.Confirm,
 		Smallest: r.Smallest, Networks: r.Networks, Throughput: r.Throughput,
-		GroupBy: r.GroupBy,
+		Host: r.Host, GroupBy: r.GroupBy,
 	}
 	found, err := cluster.CheckFirst(ctx, c, request)
 	if err != nil || len(r.Networks) == 0 {
@@ -87,11 +89,15 @@ func (a *App) PlanFleet(
 }
 
 // fleetPlan expands an experiment for pods: of its cells those that are a plain process and compared with others. What
-// is compared are nodes.
+// is compared are nodes. On the hosts themselves, it has containers, too.
 func (a *App) fleetPlan(ctx context.Context, r FleetRequest) (bench.Plan, error) {
 	one, no := 1, false
+	engines := []string{nativeName}
+	if r.Host {
+		engines = r.Engines
+	}
 	err := r.Experiment.Override(experiment.Overrides{
-		Factors: []experiment.Levels{{Factor: "engine", Levels: []string{nativeName}}},
+		Factors: []experiment.Levels{{Factor: "engine", Levels: engines}},
 		Blocks:  fmt.Sprint(r.Rounds), Budget: "off", Precision: []string{"off"}, Warmup: &one, Control: &no,
 	})
 	if err != nil {
@@ -103,7 +109,7 @@ func (a *App) fleetPlan(ctx context.Context, r FleetRequest) (bench.Plan, error)
 	}
 	plan := p.Plan
 	plan.Cells = slices.DeleteFunc(slices.Clone(plan.Cells), func(c bench.Cell) bool {
-		return !c.Baseline || c.Engine != nativeName
+		return !r.Host && (!c.Baseline || c.Engine != nativeName)
 	})
 	if len(plan.Cells) == 0 {
 		return plan, &Problem{Kind: BadPlan, Err: fmt.Errorf(

@@ -17,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/fleet/pairs"
 	fleetreport "github.com/tare-bench/tare/internal/report/fleet"
 	"github.com/tare-bench/tare/internal/store/record"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // A nodeRun is what is kept of one node's run: the values of primary metrics, and what may explain them.
@@ -26,11 +27,12 @@ type nodeRun struct {
 	facts  []string    // as factNames
 }
 
-// A judgedMetric is a metric in one condition of the plan.
+// A judgedMetric is a metric of a cell or, with beside, what a cell has of it in relation to another one.
 type judgedMetric struct {
 	bench.Metric
-	index int // in the plan's metrics
-	cell  int
+	index  int // in the plan's metrics
+	cell   int
+	beside int // the cell that it is compared with in each round; -1 = none
 }
 
 // JudgeFleet reads the runs of a fleet, and says what each node is. Runs that are not stored, or no longer, count as
@@ -147,19 +149,30 @@ func (j *judging) read(ctx context.Context, s bench.Store, id string, pass int) 
 	}
 	out := &nodeRun{values: make([][]float64, len(j.metrics)), why: explain(r), facts: factsOf(&r.Header.Host)}
 	for k, m := range j.metrics {
-		out.values[k] = slices.Repeat([]float64{math.NaN()}, rounds)
-		for i := range r.Samples {
-			sample := &r.Samples[i]
-			v, ok := sample.Value(m.index)
-			if !ok || v <= 0 || sample.Trial.Cell != m.cell || sample.Trial.Warmup() || sample.Trial.Traced {
-				continue
-			}
-			if round := j.roundOf(sample, pass); round >= 0 && round < rounds {
-				out.values[k][round] = math.Log(v)
+		out.values[k] = j.logarithms(r, m.index, m.cell, pass, rounds)
+		if m.beside >= 0 {
+			for round, base := range j.logarithms(r, m.index, m.beside, pass, rounds) {
+				out.values[k][round] -= base
 			}
 		}
 	}
 	return out, nil
+}
+
+// logarithms are those of a cell's values of a metric, by round; NaN where there is none.
+func (j *judging) logarithms(r *bench.Run, metric, cell, pass, rounds int) []float64 {
+	out := slices.Repeat([]float64{math.NaN()}, rounds)
+	for i := range r.Samples {
+		sample := &r.Samples[i]
+		v, ok := sample.Value(metric)
+		if !ok || v <= 0 || sample.Trial.Cell != cell || sample.Trial.Warmup() || sample.Trial.Traced {
+			continue
+		}
+		if round := j.roundOf(sample, pass); round >= 0 && round < rounds {
+			out[round] = math.Log(v)
+		}
+	}
+	return out
 }
 
 // roundOf is in which round of a pass a sample was measured. A pod that was late has left out rounds, so that its
@@ -188,18 +201,33 @@ func (j *judging) agree(r *bench.Run) error {
 		if j.plan.Role(m) != bench.Primary || m.Scale != bench.Ratio {
 			continue
 		}
-		for cell, c := range j.plan.Cells {
-			if !c.Baseline {
-				continue
+		for cell := range j.plan.Cells {
+			if one := j.judged(m, i, cell); one != nil {
+				j.metrics = append(j.metrics, one)
 			}
-			one := &judgedMetric{m, i, cell}
-			if c.Condition != "" {
-				one.Name, one.Title = one.Name+" "+c.Condition, one.Title+", "+c.Condition
-			}
-			j.metrics = append(j.metrics, one)
 		}
 	}
 	return nil
+}
+
+// judged is what is judged of a cell: its values if it is a baseline, and what it has beside its baseline if it is none;
+// nil if it has none.
+func (j *judging) judged(m bench.Metric, index, cell int) *judgedMetric {
+	c := &j.plan.Cells[cell]
+	one := &judgedMetric{m, index, cell, -1}
+	if c.Condition != "" {
+		one.Name, one.Title = one.Name+" "+c.Condition, one.Title+", "+c.Condition
+	}
+	if c.Baseline {
+		return one
+	}
+	one.beside = slices.IndexFunc(j.plan.Cells, func(b bench.Cell) bool { return b.Baseline && b.Condition == c.Condition })
+	if one.beside < 0 {
+		return nil
+	}
+	beside := c.Name + " beside " + j.plan.Cells[one.beside].Name
+	one.Name, one.Title, one.Unit = one.Name+" "+beside, one.Title+", "+beside, unit.Count
+	return one
 }
 
 // pathsOf are what the round trips of a fleet tell.

@@ -123,7 +123,11 @@ func (p *podRun) node(ctx context.Context) (func() error, error) {
 		return nil, fmt.Errorf("the plan: %w", err)
 	}
 	plan = podPlan(plan, p.Order.Fleet, p.Node, p.Pass, p.Rounds())
-	planned, err := p.app.replan(ctx, plan, nativeOnly(), p.app.runSite(p.Run()))
+	engines := Builtin()
+	if !p.Order.Host {
+		engines = nativeOnly()
+	}
+	planned, err := p.app.replan(ctx, plan, engines, p.app.runSite(p.Run()))
 	if err == nil {
 		err = planned.Usable(ctx)
 	}

@@ -57,7 +57,7 @@ To begin with:
 // fleetFlagGroups are the groups in which help shows the flags of commands for fleets.
 func fleetFlagGroups() []manual.Group {
 	return []manual.Group{
-		{Title: "What to measure", Flags: []string{"param", "network", "throughput", "rounds", "round", "confirm", "smallest"}},
+		{Title: "What to measure", Flags: []string{"param", "host", "engine", "network", "throughput", "rounds", "round", "confirm", "smallest"}},
 		{Title: "Nodes", Flags: []string{"nodes", "toleration", "group-by"}},
 		{Title: "Pods", Flags: []string{"image", "pull-secret", "cpus", "memory", "label"}},
 		{Title: "Cluster", Flags: []string{"kubeconfig", "context", "namespace", "qps"}},
@@ -98,7 +98,8 @@ type fleetOptions struct {
 	cluster              clusterOptions
 	params               []string
 	networks             []string
-	throughput           bool
+	throughput, host     bool
+	engines              []string
 	rounds, confirm      int
 	round, smallest      string
 	nodes                string
@@ -117,6 +118,9 @@ func (o *fleetOptions) addFlags(cmd *cobra.Command) {
 		"host")
 	f.BoolVar(&o.throughput, "throughput", false, "also measure throughput between nodes, over the same networks (default "+
 		"pod)")
+	f.BoolVar(&o.host, "host", false, "measure the nodes themselves and their containers, from privileged pods")
+	f.StringSliceVarP(&o.engines, "engine", "e", nil, "with --host: these `engines` of the nodes, the baseline first "+
+		"(default native,containerd)")
 	f.IntVar(&o.rounds, "rounds", app.FleetRounds, "number of rounds: `N`")
 	f.StringVar(&o.round, "round", "", "`time` from the beginning of a round to the next (default by how long a block "+
 		"takes here, else 30s)")
@@ -156,7 +160,7 @@ func fleetImageName() string {
 // read turns flags into a request. Its error is a mistake in what was typed.
 func (o *fleetOptions) read(e *experiment.Experiment) (r app.FleetRequest, err error) {
 	r = app.FleetRequest{
-		Experiment: e, Rounds: o.rounds, Confirm: o.confirm, Throughput: o.throughput, Image: o.image, GroupBy: o.groupBy,
+		Experiment: e, Rounds: o.rounds, Confirm: o.confirm, Throughput: o.throughput, Host: o.host, Engines: o.engines, Image: o.image, GroupBy: o.groupBy,
 		Selector: o.nodes, Lead: o.lead, Pod: cluster.Pod{CPUs: o.cpus, PullSecrets: o.pullSecrets, Labels: map[string]string{}},
 	}
 	if r.Image == "" {
@@ -220,6 +224,13 @@ func (o *fleetOptions) readNumbers(r *app.FleetRequest) (err error) {
 			fmt.Errorf("--confirm %d: there must be %d to %d, or 0", o.confirm, leastFleetRounds, mostFleetRounds),
 			fmt.Sprintf("%d are usual", app.FleetConfirm),
 		}
+	case o.host && (len(o.networks) > 0 || o.throughput || o.cpus != 0):
+		return &usageError{
+			errors.New("--host goes with neither --network nor --throughput nor --cpus"),
+			"measure paths in a fleet of their own; a limit of the pod would not hold for containers",
+		}
+	case !o.host && len(o.engines) > 0:
+		return &usageError{errors.New("--engine needs --host: a pod measures a plain process"), "add --host"}
 	case o.cpus < 0:
 		return &usageError{fmt.Errorf("--cpus %d is below zero", o.cpus), "leave it out for no limit"}
 	}
@@ -233,6 +244,9 @@ func (o *fleetOptions) readNumbers(r *app.FleetRequest) (err error) {
 		if !slices.Contains(r.Networks, n) {
 			r.Networks = append(r.Networks, n)
 		}
+	}
+	if r.Host && len(r.Engines) == 0 {
+		r.Engines = []string{"native", "containerd"}
 	}
 	if r.Throughput && len(r.Networks) == 0 {
 		r.Networks = []string{pairs.Pod}

@@ -48,7 +48,8 @@ func playPod(t *testing.T, p *kubetest.Process, log io.Writer) kubetest.Ending {
 		t.Error(err)
 	}
 	cmd := exec.Command("tare", append(p.Pod.Spec.Containers[0].Args, "--root", root)...)
-	cmd.Stdout, cmd.Stderr, cmd.Env = log, p, append(os.Environ(), "HOME="+root)
+	cmd.Stdout, cmd.Stderr, cmd.Env = log, p, append(os.Environ(), "HOME="+root,
+		"TARE_STATE="+filepath.Join(root, fleet.DataDir))
 	for _, name := range []string{fleet.EnvNode, fleet.EnvPass, fleet.EnvAddress, fleet.EnvNetwork} {
 		cmd.Env = append(cmd.Env, name+"="+p.Env(name))
 	}
@@ -262,6 +263,38 @@ func TestFleetPaths(t *testing.T) {
 		}
 	}
 	wantNoObjects(t, s)
+}
+
+// On the hosts themselves containers are compared with no container, and what they cost is judged like anything else.
+func TestFleetHost(t *testing.T) {
+	t.Parallel() // it waits more than it measures
+	if len(usable(t, "runc")) == 0 {
+		t.Skip("runc is not here")
+	}
+	s, p := startCluster(t, "web-1", "web-2", "web-3")
+	result := p.must(t, fleetArgs("run", "--host", "--engine", "native,runc", "--round", "6s", "--confirm", "0")...)
+	wantCosts(t, p.shownFleet(t), 3, result.stderr)
+	wantNoObjects(t, s)
+	p.nothingLeft(t)
+}
+
+// wantCosts wants nodes that have measured so many rounds, and what a container costs on each of them.
+func wantCosts(t *testing.T, shown shownFleet, rounds int, stderr string) {
+	t.Helper()
+	for _, n := range shown.Nodes {
+		if n.State != string(fleet.Done) || n.Rounds != rounds {
+			t.Errorf("node %s: %+v\n%s", n.Name, n, stderr)
+		}
+		costs := 0
+		for _, f := range n.Findings {
+			if strings.HasSuffix(f.Metric, " runc beside native") {
+				costs++
+			}
+		}
+		if costs == 0 || 2*costs != len(n.Findings) {
+			t.Errorf("node %s: %+v, want as many costs as metrics", n.Name, n.Findings)
+		}
+	}
 }
 
 // A blockWatch is a log that tells when two rounds are in it, after the header and the warm-up.

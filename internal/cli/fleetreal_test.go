@@ -69,6 +69,21 @@ func realArgs(command, space string, more ...string) []string {
 	}, more...)
 }
 
+// On the nodes themselves, from privileged pods, a container is compared with none.
+func TestFleetHostOnRealCluster(t *testing.T) {
+	const space = "tare-test-host"
+	p := realCluster(t, space, "privileged")
+	result := p.begin(t, realArgs("run", space, "--host", "--engine", "native,runc", "--rounds", "3", "--round", "15s")...,
+	).endWithin(t, 10*testTimeout)
+	if result.code != 0 {
+		t.Fatalf("exit code %d\n%s", result.code, result.stderr)
+	}
+	wantCosts(t, p.shownFleet(t), 3, result.stderr)
+	if left := p.tare(t, "clean", "--dry-run"); left.code != 0 { // the nodes share this machine's engines
+		t.Errorf("left on the nodes: exit code %d\n%s", left.code, left.stdout)
+	}
+}
+
 // shownReal is what is shown of a fleet and its paths.
 func (p *testEnv) shownReal(t *testing.T, space string) (nodes shownFleet, paths []shownPath) {
 	t.Helper()

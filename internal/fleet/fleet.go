@@ -47,6 +47,8 @@ type Fleet struct {
 	Networks []string   `json:"networks,omitempty"`
 	// Throughput says that it is measured too, over the same networks.
 	Throughput bool `json:"throughput,omitempty"`
+	// Host says that the node itself is measured, and its containers, from a privileged pod.
+	Host bool `json:"host,omitempty"`
 	GroupBy  []string   `json:"group_by,omitempty"` // the labels of nodes, and "arch", that make groups
 	Nodes    []Node     `json:"nodes"`              // in the order of their names
 	LeftOut  []Omission `json:"left_out,omitempty"` // nodes that are not measured

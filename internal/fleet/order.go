@@ -32,8 +32,9 @@ type Order struct {
 	Round    time.Duration `json:"round_ns"`
 	Wait     time.Duration `json:"wait_ns"` // how long a pod waits for its start signal
 	Networks []string      `json:"networks,omitempty"`
-	// Throughput: see Fleet.
+	// Throughput and Host: see Fleet.
 	Throughput bool `json:"throughput,omitempty"`
+	Host       bool `json:"host,omitempty"`
 }
 
 // A Start says when the rounds of a pass begin.

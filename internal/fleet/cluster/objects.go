@@ -167,6 +167,7 @@ func (p *Plan) order(namespace string, owners []kube.Owner) (*kube.ConfigMap, er
 	text, err := json.Marshal(fleet.Order{
 		Fleet: f.ID, Tool: f.Tool, Seed: f.Seed, Rounds: f.Rounds, Confirm: f.Confirm, Round: f.Round,
 		Wait: p.deadline(1, p.pods()), Networks: f.Networks, Throughput: f.Throughput,
+		Host: f.Host,
 	})
 	m := &kube.ConfigMap{Meta: p.meta(orderName(f.ID), namespace)}
 	m.Owners = owners
@@ -325,6 +326,10 @@ func (p *Plan) pod(node string, pass int, network string) kube.PodSpec {
 			{Name: "token", Secret: &kube.SecretVolume{Name: p.tokenName(), Mode: new(int32(0o440))}},
 			{Name: "data", Empty: &kube.EmptyDir{Limit: strconv.FormatInt(p.Pod.Disk, 10)}},
 		},
+	}
+	if p.Fleet.Host { // it leaves all that is its own: see package kernel/hostns
+		s.HostPID, s.HostNetwork, s.Security = true, true, &kube.PodSecurity{User: new(int64(0))}
+		c.Security = &kube.Security{Privileged: new(true)}
 	}
 	for _, name := range p.Pod.PullSecrets {
 		s.PullSecrets = append(s.PullSecrets, kube.LocalReference{Name: name})

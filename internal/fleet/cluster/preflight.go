@@ -366,8 +366,9 @@ func (f *preflight) rehearse(ctx context.Context, space, network string, n int) 
 	if f.allowed["create pods"] { // most webhooks look at pods only
 		pod := &kube.Pod{Meta: p.meta(j.Name, space), Spec: asked}
 		err := f.c.DryRun(ctx, pod)
-		if errors.Is(err, kube.ErrForbidden) && network == pairs.Host && strings.Contains(err.Error(), "PodSecurity") {
-			f.problem("namespace %s refuses pods in the network of their nodes, which --network host needs: %v. Use another "+
+		more := p.Fleet.Host || network == pairs.Host
+		if errors.Is(err, kube.ErrForbidden) && more && strings.Contains(err.Error(), "PodSecurity") {
+			f.problem("namespace %s refuses pods that may do what --host and --network host need: %v. Use another "+
 				"namespace, or: kubectl label --overwrite namespace %s pod-security.kubernetes.io/enforce=privileged",
 				space, err, space)
 			return nil

@@ -235,6 +235,16 @@ func refusals(t *testing.T) []refusal {
 			}}, problem: "kubectl label --overwrite namespace default pod-security.kubernetes.io/enforce=privileged",
 		},
 		{
+			name: "hosts", change: func(r *Request) { r.Fleet.Host = true },
+			options: kubetest.Options{Admit: func(kind string, o map[string]any) error {
+				spec, _ := o["spec"].(map[string]any)
+				if kind == "Pod" && spec["hostPID"] == true {
+					return errors.New(`violates PodSecurity "baseline:latest": host namespaces (hostPID=true), privileged`)
+				}
+				return nil
+			}}, problem: "namespace default refuses pods that may do what --host and --network host need",
+		},
+		{
 			name: "quota with the hosts' network", change: withHosts, put: quota(kube.Resources{"pods": "5"}, nil),
 			problem: "quota default/q allows 5 pods, of which 0 are used and 5 are left: the fleet needs 6",
 		},
@@ -357,6 +367,11 @@ func TestPod(t *testing.T) {
 	h := p.job(1, 0, pairs.Host, 2, nil).Spec.Template.Spec
 	if !h.HostNetwork || !*h.Security.NonRoot || !slices.Equal(h.Containers[0].Security.Capabilities.Drop, []string{"ALL"}) {
 		t.Errorf("pod in the hosts' network: %+v", h)
+	}
+	p.Fleet.Host = true
+	if own := p.job(1, 0, pairs.Pod, 2, nil).Spec.Template.Spec; !own.HostPID || !own.HostNetwork ||
+		!*own.Containers[0].Security.Privileged || *own.Security.User != 0 {
+		t.Errorf("pod that measures its host: %+v", own)
 	}
 	if r := h.Containers[0].Resources; r.Limits["memory"] != "134217728" || r.Limits["cpu"] != "" || r.Requests["cpu"] != "100m" {
 		t.Errorf("in the hosts' network: %+v", r)

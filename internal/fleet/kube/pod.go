@@ -73,6 +73,7 @@ type PodSpec struct {
 	Grace          *int64            `json:"terminationGracePeriodSeconds,omitempty"`
 	Deadline       *int64            `json:"activeDeadlineSeconds,omitempty"`
 	HostNetwork    bool              `json:"hostNetwork,omitempty"`
+	HostPID        bool              `json:"hostPID,omitempty"`
 	DNSPolicy      string            `json:"dnsPolicy,omitempty"`
 	Security       *PodSecurity      `json:"securityContext,omitempty"`
 	PullSecrets    []LocalReference  `json:"imagePullSecrets,omitempty"`
@@ -196,6 +197,7 @@ type Mount struct {
 
 // Security is what one container may do.
 type Security struct {
+	Privileged   *bool         `json:"privileged,omitempty"`
 	Escalation   *bool         `json:"allowPrivilegeEscalation,omitempty"`
 	ReadOnlyRoot *bool         `json:"readOnlyRootFilesystem,omitempty"`
 	NonRoot      *bool         `json:"runAsNonRoot,omitempty"`

@@ -1,0 +1,71 @@
+// Package hostns starts programs in the namespaces of the host, from a privileged container that sees the host's
+// processes.
+package hostns
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/kernel/netns"
+)
+
+// spaces are the namespaces that are entered: which of them a container shares with its host anyway does not matter.
+var spaces = []struct {
+	name string
+	flag int
+}{
+	{"cgroup", unix.CLONE_NEWCGROUP}, {"ipc", unix.CLONE_NEWIPC}, {"uts", unix.CLONE_NEWUTS}, {"net", unix.CLONE_NEWNET},
+	{"mnt", unix.CLONE_NEWNS}, // last: afterwards /proc is the host's
+}
+
+// Self is a command that runs this very program with other arguments, whose file need not exist where it is started.
+func Self(args ...string) (*exec.Cmd, error) {
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return nil, err
+	}
+	const inherited = "/proc/self/fd/3" // the first of ExtraFiles
+	return &exec.Cmd{
+		Path: inherited, Args: append([]string{os.Args[0]}, args...), ExtraFiles: []*os.File{self},
+	}, nil
+}
+
+// Start starts a command in the namespaces of the process with the ID 1, and in its root directory. It needs the right
+// to enter them, and to see the processes of the host.
+func Start(cmd *exec.Cmd) error { return startBeside(cmd, 1) }
+
+func startBeside(cmd *exec.Cmd, pid int) error {
+	opened := make([]*os.File, len(spaces))
+	for i, s := range spaces {
+		f, err := os.Open(fmt.Sprintf("/proc/%d/ns/%s", pid, s.name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // this kernel has none of the kind
+		}
+		if err != nil {
+			return err
+		}
+		defer func() { _ = f.Close() }() // nothing is written to it
+		opened[i] = f
+	}
+	cmd.Dir = "/"
+	return netns.Elsewhere(func() (back bool, err error) {
+		// Go's threads share their root directory, and who shares it may not change its mount namespace.
+		if err := unix.Unshare(unix.CLONE_FS); err != nil {
+			return false, os.NewSyscallError("unshare", err)
+		}
+		for i, f := range opened {
+			if f == nil {
+				continue
+			}
+			if err := unix.Setns(int(f.Fd()), spaces[i].flag); err != nil {
+				return false, &os.PathError{Op: "enter", Path: f.Name(), Err: err}
+			}
+		}
+		return false, cmd.Start()
+	})
+}

@@ -33,7 +33,8 @@ func TestStart(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("making namespaces takes root")
 	}
-	host := exec.Command("sh", "-c", "echo tare-host >/proc/sys/kernel/hostname; echo; exec sleep 1000")
+	host := exec.Command("sh", "-c", "mount --make-rprivate / && "+
+		"echo tare-host >/proc/sys/kernel/hostname && echo && exec sleep 1000")
 	host.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWNET,
 	}

@@ -37,7 +37,7 @@ type FleetRequest struct {
 	Networks   []string      // see fleet.Fleet
 	Throughput bool          // see fleet.Fleet
 	Host       bool          // see fleet.Fleet
-	Engines    []string      // what is compared with Host; the first is the baseline
+	Engines    []string      // what is compared with Host
 	Image      string
 	GroupBy    []string
 	Selector   string   // of nodes
@@ -299,9 +299,10 @@ func (r *fleetRun) pass(ctx context.Context, pass int, nodes []int) error {
 	return r.save(ctx)
 }
 
-// isOver reports whether all nodes of a pass are done, or have failed for good.
+// isOver reports whether all nodes of a pass are done, or have failed for good, and what their other pods have measured
+// is read.
 func isOver(f *fleet.Fleet, pass int, nodes []int) bool {
-	if len(f.Starts) < pass {
+	if len(f.Starts) < pass || pass == 1 && lacksTrips(f) {
 		return false
 	}
 	over := func(i int) bool {
@@ -317,6 +318,23 @@ func isOver(f *fleet.Fleet, pass int, nodes []int) bool {
 		return true
 	}
 	return !slices.ContainsFunc(nodes, func(i int) bool { return !over(i) })
+}
+
+// lacksTrips reports whether nodes that are done have no round trips over the hosts' network, which other pods of theirs
+// measure.
+func lacksTrips(f *fleet.Fleet) bool {
+	if !slices.Contains(f.Networks, pairs.Host) {
+		return false
+	}
+	have := map[string]bool{}
+	for _, t := range f.Trips {
+		if t.Network == pairs.Host && t.Client < len(f.Nodes) {
+			have[f.Nodes[t.Client].Name] = true
+		}
+	}
+	return slices.ContainsFunc(f.Outcomes, func(o fleet.Outcome) bool {
+		return o.Pass == 1 && o.State == fleet.Done && !have[o.Node]
+	})
 }
 
 // suspects are the nodes of the second pass. They are the same whenever this is asked.

@@ -58,7 +58,7 @@ func explain(r *bench.Run) []float64 {
 		for k := range r.Samples {
 			s := &r.Samples[k]
 			v, ok := s.Value(at)
-			if !ok || s.Trial.Warmup() || s.Trial.Traced {
+			if !ok || s.Trial.Warmup() || s.Trial.Traced || !r.Header.Plan.Cells[s.Trial.Cell].Baseline {
 				continue
 			}
 			switch e.per {

@@ -123,22 +123,18 @@ func (p *podRun) node(ctx context.Context) (func() error, error) {
 		return nil, fmt.Errorf("the plan: %w", err)
 	}
 	plan = podPlan(plan, p.Order.Fleet, p.Node, p.Pass, p.Rounds())
-	engines := Builtin()
-	if !p.Order.Host {
-		engines = nativeOnly()
-	}
-	planned, err := p.app.replan(ctx, plan, engines, p.app.runSite(p.Run()))
+	planned, err := p.app.replan(ctx, plan, enginesOf(plan), p.app.runSite(p.Run()))
 	if err == nil {
 		err = planned.Usable(ctx)
 	}
 	return func() error {
-		store := &podStore{to: p.log}
+		store := &podStore{to: p.log, failed: map[int]string{}, worked: map[int]bool{}}
 		_, err := p.app.Measure(ctx, store, planned, Options{Interrupt: p.interrupt, barrier: p.barrier})
 		if err == nil {
 			err = errors.Join(p.log.Flush(), p.meetOthers())
 		}
-		if err == nil && p.round >= 0 && store.failed != "" {
-			err = fmt.Errorf("no trial succeeded: %s", store.failed)
+		if err == nil && p.round >= 0 {
+			err = store.never(plan.Cells)
 		}
 		return err
 	}, err
@@ -158,9 +154,11 @@ func (p *podRun) onlyMeet() error {
 	}
 }
 
-// nativeOnly is the engine of pods that have no privileges: a plain process, within what a pod gets.
-func nativeOnly() []Instance {
-	return slices.DeleteFunc(Builtin(), func(i Instance) bool { return i.Name != nativeName })
+// enginesOf are those that a plan names.
+func enginesOf(p bench.Plan) []Instance {
+	return slices.DeleteFunc(Builtin(), func(i Instance) bool {
+		return !slices.ContainsFunc(p.Cells, func(c bench.Cell) bool { return c.Engine == i.Name })
+	})
 }
 
 // nativeName is the engine that is a plain process.
@@ -255,7 +253,7 @@ func (p *podRun) meet() {
 	perRound := pairs.PerRound(len(p.start.Peers), p.Rounds())
 	p.trips.Slots = pairs.Slots(p.Order.Seed, zones, p.Rounds(), perRound)
 	if p.Order.Throughput {
-		p.trips.Waves = pairs.Waves(p.trips.Slots)
+		p.trips.Waves = pairs.Waves(p.Order.Seed, p.trips.Slots)
 	}
 	p.begin = p.start.Round - slotTime(len(p.start.Peers), p.Rounds(), p.Order.Throughput)
 }
@@ -294,8 +292,18 @@ func (p *podRun) meetOthers() error {
 type podStore struct {
 	EmptyStore
 	to     io.Writer
-	failed string // why the first trial failed; empty once one has succeeded
-	worked bool   // one has succeeded
+	failed map[int]string // by cell: why its first trial failed
+	worked map[int]bool   // the cells of which a trial has succeeded
+}
+
+// never is an error if no trial of a cell has succeeded.
+func (s *podStore) never(cells []bench.Cell) error {
+	for i, c := range cells {
+		if why := s.failed[i]; why != "" && !s.worked[i] {
+			return fmt.Errorf("no trial of %s succeeded: %s", c.Name, why)
+		}
+	}
+	return nil
 }
 
 // Create implements bench.Store.
@@ -312,11 +320,11 @@ type podWriter struct {
 
 // Append implements bench.RunWriter.
 func (w podWriter) Append(ctx context.Context, sample bench.Sample) error {
-	switch s := w.store; {
+	switch s, cell := w.store, sample.Trial.Cell; {
 	case sample.Outcome == bench.OK:
-		s.failed, s.worked = "", true
-	case !s.worked && s.failed == "":
-		s.failed = string(sample.Outcome) + ": " + bench.BriefReason(sample.Reason)
+		s.worked[cell] = true
+	case s.failed[cell] == "":
+		s.failed[cell] = string(sample.Outcome) + ": " + bench.BriefReason(sample.Reason)
 	}
 	return w.RunWriter.Append(ctx, sample)
 }

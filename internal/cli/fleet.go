@@ -119,8 +119,8 @@ func (o *fleetOptions) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.throughput, "throughput", false, "also measure throughput between nodes, over the same networks (default "+
 		"pod)")
 	f.BoolVar(&o.host, "host", false, "measure the nodes themselves and their containers, from privileged pods")
-	f.StringSliceVarP(&o.engines, "engine", "e", nil, "with --host: these `engines` of the nodes, the baseline first "+
-		"(default native,containerd)")
+	f.StringSliceVarP(&o.engines, "engine", "e", nil, "with --host: these `engines` of the nodes (default "+
+		"native,containerd)")
 	f.IntVar(&o.rounds, "rounds", app.FleetRounds, "number of rounds: `N`")
 	f.StringVar(&o.round, "round", "", "`time` from the beginning of a round to the next (default by how long a block "+
 		"takes here, else 30s)")
@@ -309,7 +309,7 @@ func (a *invocation) fleetPlanCommand() *cobra.Command {
 		Short: "Show what 'tare fleet run' would do, without making anything",
 		Long: `Plan asks the cluster what a fleet would be: the nodes and those left out, how
 long everything takes, how many objects and requests, and what stands in the
-way. It makes nothing: of one Job it asks for a dry run.`,
+way. It makes nothing: of a Job and its pod it asks for a dry run.`,
 		Example: `  tare fleet plan cpu --nodes pool=web`,
 		Args:    atMostOne("an experiment"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"os/signal"
+	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,12 +20,19 @@ import (
 // agentPodCommand is what the pods of a fleet run.
 func (a *invocation) agentPodCommand() *cobra.Command {
 	var root string
+	var outside int
 	cmd := &cobra.Command{
 		Use:    "pod",
 		Short:  "Measure on this node for the 'tare fleet run' that has made this pod",
 		Hidden: true,
 		Args:   noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if outside != 0 {
+				if err := a.arrive(outside); err != nil {
+					return err
+				}
+				root = fmt.Sprintf("/proc/%d/root", outside)
+			}
 			site, err := pod.Open(root, a.env)
 			if errors.Is(err, pod.ErrNoPod) {
 				return &usageError{err, "'tare fleet run' makes pods that run this"}
@@ -45,37 +54,20 @@ func (a *invocation) agentPodCommand() *cobra.Command {
 			return t.Pod(cmd.Context(), site, a.stdout, a.interrupted)
 		},
 	}
-	cmd.Flags().StringVar(&root, "root", ownRoot, "`directory` that stands before all paths: of another process's pod, "+
-		"or for tests")
+	cmd.Flags().StringVar(&root, "root", ownRoot, "`directory` that stands before all paths, for tests")
+	cmd.Flags().IntVar(&outside, "outside-of", 0, "measure outside of the container whose first process has this `ID`")
 	return cmd
 }
 
 const ownRoot = "/"
 
-// podOnHost runs the part of this pod on its node, outside of all containers, where the node's engines are. What a pod
-// that was killed has left there is removed first, and what this one leaves if it is killed, last.
+// podOnHost runs the part of this pod on its node, outside of all containers, where the node's engines are.
 func (a *invocation) podOnHost(ctx context.Context) error {
-	clean := func() {
-		if err := a.onHost(ctx, a.stderr, nil, "clean", "--quiet"); err != nil {
-			_, _ = fmt.Fprintf(a.stderr, "remove what is left on this node: %v\n", err) // what it is, is said by then
-		}
-	}
-	clean()
-	root := fmt.Sprintf("/proc/%d/root", os.Getpid())
-	err := a.onHost(ctx, a.stdout, a.interrupted, "agent", "pod", "--root", root)
-	if err != nil {
-		clean()
-	}
-	return err
-}
-
-// onHost runs this program on the node. When interrupt is closed, it is told to end.
-func (a *invocation) onHost(ctx context.Context, stdout io.Writer, interrupt <-chan struct{}, args ...string) error {
-	cmd, err := hostns.Self(args...)
+	cmd, err := hostns.Self("agent", "pod", "--outside-of", strconv.Itoa(os.Getpid()))
 	if err != nil {
 		return err
 	}
-	cmd.Stdout, cmd.Stderr = stdout, a.stderr
+	cmd.Stdout, cmd.Stderr = a.stdout, a.stderr
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
 	for _, name := range []string{fleet.EnvNode, fleet.EnvPass, fleet.EnvAddress, fleet.EnvNetwork} {
 		cmd.Env = append(cmd.Env, name+"="+a.env(name))
@@ -86,13 +78,33 @@ func (a *invocation) onHost(ctx context.Context, stdout io.Writer, interrupt <-c
 	ended := make(chan struct{})
 	defer close(ended)
 	go func() {
-		select {
-		case <-interrupt:
-		case <-ctx.Done():
-		case <-ended:
-			return
+		for _, told := range []<-chan struct{}{a.interrupted, ctx.Done()} { // the second one ends it at once
+			select {
+			case <-told:
+				_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+			case <-ended:
+				return
+			}
 		}
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	}()
-	return cmd.Wait()
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("on the node: %w", err)
+	}
+	return nil
+}
+
+// arrive makes this process one of the node, which ends, and removes what it has made, when the pod's first process is
+// gone: nothing else tells it.
+func (a *invocation) arrive(pod int) error {
+	if os.Getppid() != pod {
+		return &usageError{fmt.Errorf("process %d is not the one that has started this", pod), "'tare fleet run' does that"}
+	}
+	signal.Ignore(syscall.SIGPIPE) // the log goes with the pod
+	go func() {
+		for os.Getppid() == pod {
+			time.Sleep(200 * time.Millisecond)
+		}
+		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM) // as somebody else would
+	}()
+	return hostns.Arrive()
 }

@@ -29,17 +29,19 @@ func (a *invocation) fleetRunCommand() *cobra.Command {
 		Short: "Measure all nodes in rounds, and show which are odd",
 		Long: `Run measures an experiment on every node of a cluster, 'quick' without an
 argument. What a plain process in a pod gets on one node is compared with what
-it gets on the others; containers are not compared with one another.
+it gets on the others. With --host that is a process of the node itself, and
+what a container costs there beside it is compared as well.
 
 First it says what it is about to do, and asks if that is much. Then it makes a
-Job for each node. When all pods run, the rounds begin, two minutes later: so
+Job for each node (two with --network host). When all pods run, the rounds begin, two minutes later: so
 long it takes until all pods have heard of it. Suspected nodes are measured a
 second time beside as many others. A node is named only if both passes agree.
 
 An interrupted command loses nothing: the pods go on, and 'tare fleet gather'
 reads what they have measured. The exit code is 3 if nodes are missing.`,
 		Example: `  tare fleet run cpu --image registry.example.com/tools/tare:1
-  tare fleet run --nodes pool=web --network pod --rounds 20
+  tare fleet run --nodes pool=web --network pod,host --throughput --rounds 20
+  tare fleet run lifecycle --host --engine native,containerd
   tare fleet run disk --param size=1GiB --round 1m --yes --json`,
 		Args: atMostOne("an experiment"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -16,10 +16,10 @@ const (
 	EnvNode    = "TARE_NODE"             // the node's name
 	EnvPass    = "TARE_PASS"             // "1" or "2"
 	EnvAddress = "TARE_ADDRESS"          // the pod's
-	EnvNetwork = "TARE_NETWORK"          // the one that the pod is in: "pod", or that of its node: "host"
+	EnvNetwork = "TARE_NETWORK"          // "pod" for the one that measures the node; "host" for paths of the hosts' network
 )
 
-// PeerPort is the UDP port on which the pods of a fleet that measures round trips answer each other, in each network.
+// PeerPort is the port on which the pods of a fleet answer each other in each network: of UDP, and of TCP for throughput.
 const PeerPort = 7673
 
 // An Order is what all pods of a fleet are to do.

@@ -182,6 +182,19 @@ func Loads(turns bench.Turns, loads ...[]string) []string {
 	return LoadsBy([]string{agent.Path, "load"}, turns, loads...)
 }
 
+// Self is the file of this program. One that was replaced, or that lies in a container which tare has left, still has a
+// name in /proc.
+func Self() (string, error) {
+	file, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(file); err != nil {
+		return fmt.Sprintf("/proc/%d/exe", os.Getpid()), nil
+	}
+	return file, nil
+}
+
 // LoadsBy is Loads of another program that runs loads as the agent does, such as tare itself. program is what begins
 // its command line.
 func LoadsBy(program []string, turns bench.Turns, loads ...[]string) []string {

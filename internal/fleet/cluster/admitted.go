@@ -62,6 +62,9 @@ func differences(asked, got kube.PodSpec) []string {
 	if got.HostNetwork != asked.HostNetwork {
 		add("the network of the node")
 	}
+	if got.HostPID != asked.HostPID {
+		add("the processes of the node")
+	}
 	return d
 }
 

@@ -89,7 +89,7 @@ const (
 type Part struct {
 	Node    string
 	Pass    int
-	Network string       // that the pod is in: pairs.Pod for the one that measures the node; others have only Trips
+	Network string       // pairs.Pod for the pod that measures the node; others have only Trips
 	Records []byte       // of the record stream, in whole lines; after a hole damaged ones (see record.Salvager), if Final
 	Final   bool         // nothing more comes
 	Trips   []pairs.Trip // not checked

@@ -222,7 +222,7 @@ func TestFleet(t *testing.T) {
 // TestHostNetwork has a second pod on each node. That of c fails, which costs its round trips and nothing else.
 func TestHostNetwork(t *testing.T) {
 	var mu sync.Mutex
-	peers := map[string]fleet.Peer{} // as the pods of a are told
+	peers := map[string]fleet.Peer{} // as pods are told
 	s := kubetest.Start(t, kubetest.Options{Run: func(p *kubetest.Process) kubetest.Ending {
 		if p.Env(fleet.EnvNetwork) != pairs.Host {
 			return play(p, nil)

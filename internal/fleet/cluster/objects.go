@@ -39,7 +39,7 @@ const (
 	perSpace  = 2500     // pods in one namespace: Kubernetes is tested with 3,000
 	nobody    = 65532    // the user and group of the pod
 	cpuAsked  = "100m"
-	// hostMemory is what a pod in the hosts' network has, in bytes: it sends datagrams, and measures nothing else.
+	// hostMemory is what a pod in the hosts' network has, in bytes: it measures nothing but paths.
 	hostMemory = 128 << 20
 	keepEnded = 24 * time.Hour
 	grace     = 30 * time.Second // in which the log of a pod that is removed can still be read

@@ -305,10 +305,10 @@ func (f *preflight) checkLimits(ctx context.Context, space string, _ int) error 
 			if l.Type != "Container" && l.Type != "Pod" {
 				continue
 			}
-			if cpu, ok := l.Default["cpu"]; ok && f.r.Pod.CPUs == 0 {
-				f.admit(fmt.Sprintf("LimitRange %s/%s limits its CPUs to %s", space, r.Name, cpu))
-			}
 			for _, network := range f.Plan.podsOf(1) {
+				if cpu, ok := l.Default["cpu"]; ok && f.Plan.cpusOf(network) == 0 {
+					f.admit(fmt.Sprintf("LimitRange %s/%s limits its CPUs to %s", space, r.Name, cpu))
+				}
 				asked := f.Plan.pod("", 1, network).Containers[0].Resources
 				for _, what := range []string{"cpu", "memory"} {
 					f.checkBounds(space+"/"+r.Name, what, l.Min[what], l.Max[what], asked)
@@ -421,12 +421,15 @@ func (f *Preflight) Estimate() {
 	f.LogBytes = int64(n) * int64(logBegin+rounds*logRound)
 	sweeps := math.Ceil(float64(p.Fleet.Rounds) * p.Fleet.Round.Seconds() / sweepTime(pods).Seconds())
 	f.Calls = f.Objects + pods + pods*int(sweeps) + n/perPage + 10
-	switch {
-	case n > askAbove:
-		f.Ask = fmt.Sprintf("%d nodes are measured", n)
-	case p.Fleet.Throughput:
-		f.Ask = "throughput is measured, which loads the network: at most eight pairs at once, for 0.4 seconds at a time"
+	var ask []string
+	if n > askAbove {
+		ask = append(ask, fmt.Sprintf("%d nodes are measured", n))
 	}
+	if p.Fleet.Throughput {
+		ask = append(ask, "throughput is measured, which loads the network: at most eight pairs at once, for 0.4 seconds "+
+			"at a time")
+	}
+	f.Ask = strings.Join(ask, "; ")
 }
 
 // perPage is how many objects a page of a list has.

@@ -38,7 +38,7 @@ type session struct {
 	pass   int
 	hooks  Hooks
 	pace   pace
-	nodes  []*member // of each node one for each of its pods, by index and network
+	nodes  []*member // one for each pod of each node, by index; the one that measures the node comes first
 	owners map[string][]kube.Owner // the root of each namespace
 	done   map[Phase]int           // what was told last
 	asked  int                     // Jobs of which it was asked why they have no pod

@@ -60,18 +60,21 @@ func Slots(seed uint64, zones []string, rounds, perRound int) [][][]Meeting {
 	return all
 }
 
-// What throughput is measured of: few pairs at once, so that they are not in each other's way in what they share, and for
-// at most a minute of a round, at the end of which other pairs have their turn in the next.
+// Throughput is measured by few pairs at once, so that they share no bottleneck, and for at most a minute of a round.
 const (
 	atOnce    = 8
 	mostWaves = 30
 )
 
-// Waves returns who measures throughput, by round and wave: the meetings of Slots in their order, few at once.
-func Waves(slots [][][]Meeting) [][][]Meeting {
+// Waves returns who measures throughput, by round and wave: the meetings of Slots, slot by slot, few at once in an order
+// that is drawn for each slot. Those for which a round has no time may have a turn in another one.
+func Waves(seed uint64, slots [][][]Meeting) [][][]Meeting {
+	r := rand.New(rand.NewPCG(seed, 0x7761766573)) // "waves": other draws of the same seed are others
 	all := make([][][]Meeting, len(slots))
 	for round, meetings := range slots {
 		for _, slot := range meetings {
+			slot = slices.Clone(slot)
+			r.Shuffle(len(slot), func(i, j int) { slot[i], slot[j] = slot[j], slot[i] })
 			for wave := range slices.Chunk(slot, atOnce) {
 				if len(all[round]) < mostWaves {
 					all[round] = append(all[round], wave)

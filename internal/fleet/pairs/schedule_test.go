@@ -53,7 +53,7 @@ func TestWaves(t *testing.T) {
 	for _, nodes := range []int{2, 3, 12, 64, 1000} {
 		const rounds = 4
 		slots := pairs.Slots(5, make([]string, nodes), rounds, pairs.PerRound(nodes, rounds))
-		for round, waves := range pairs.Waves(slots) {
+		for round, waves := range pairs.Waves(5, slots) {
 			if n := pairs.WavesPerRound(nodes, rounds); len(waves) > n || n > 30 {
 				t.Errorf("%d nodes: %d waves, at most %d are announced", nodes, len(waves), n)
 			}

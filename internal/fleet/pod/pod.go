@@ -27,7 +27,7 @@ type Site struct {
 	Node    string // the node's name
 	Pass    int    // 1 or 2
 	Address string // of the pod
-	Network string // that it is in: pairs.Pod or pairs.Host
+	Network string // see fleet.EnvNetwork
 	Order   fleet.Order
 	Source  []byte // what fleet.Fleet.Source has
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 )
@@ -16,15 +17,16 @@ import (
 // A transfer is one connection, in one direction:
 //
 //	client   sends a packet that says who sends: bulkUp = the client, bulkDown = the server
-//	sender   sends zeros for bulkWarmup + bulkMeasured, and ends its side
+//	sender   sends zeros for bulkWarmup + bulkMeasured
 //	receiver counts what comes in bulkMeasured, beginning bulkWarmup after the first byte
-//	server   of bulkUp, at its end, says what it has counted: bytes and nanoseconds, 8 bytes each
+//	server   of bulkUp, says then what it has counted: bytes and nanoseconds, 8 bytes each
 const (
 	bulkUp, bulkDown = 3, 4 // kinds of packets: see request
 
 	bulkWarmup   = 40 * time.Millisecond // congestion windows open
 	bulkMeasured = 150 * time.Millisecond
 	bulkLimit    = time.Second // of a transfer
+	bulkGreeting = 200 * time.Millisecond // in which a client says who it is
 
 	bulkConnections = 4 // that are served at once: one is usual, others come late
 	chunkSize       = 256 << 10
@@ -80,7 +82,7 @@ func (b *BulkListener) serve() {
 				b.transfer(conn)
 			})
 		default:
-			_ = conn.Close() // the client says that it was refused
+			_ = conn.Close()
 		}
 	}
 }
@@ -89,37 +91,43 @@ func (b *BulkListener) serve() {
 func (b *BulkListener) transfer(conn *net.TCPConn) {
 	defer func() { _ = conn.Close() }()
 	var p packet
-	if conn.SetDeadline(time.Now().Add(bulkLimit)) != nil {
+	if conn.SetDeadline(time.Now().Add(bulkGreeting)) != nil {
 		return
 	}
 	if _, err := io.ReadFull(conn, p[:]); err != nil || !hmac.Equal(p[:tagSize], b.tag[:]) {
 		return
 	}
+	if conn.SetDeadline(time.Now().Add(bulkLimit)) != nil {
+		return
+	}
 	switch p[atKind] {
 	case bulkDown:
-		_ = send(conn)
+		_ = send(conn) // the client knows what came
 	case bulkUp:
 		if bytes, took, err := receive(conn); err == nil {
 			var result [16]byte
 			binary.BigEndian.PutUint64(result[:], uint64(bytes))
 			binary.BigEndian.PutUint64(result[8:], uint64(took))
 			_, _ = conn.Write(result[:])
+			_, _ = io.Copy(io.Discard, conn) // what is still under way would take the result back
 		}
 	}
 }
 
-// send sends zeros for as long as a receiver needs, and ends this side of the connection.
+// send sends zeros for as long as a receiver needs, however little gets through.
 func send(conn *net.TCPConn) error {
 	chunk := make([]byte, chunkSize)
-	for began := time.Now(); time.Since(began) < bulkWarmup+bulkMeasured; {
-		if _, err := conn.Write(chunk); err != nil {
-			return err
-		}
+	err := conn.SetWriteDeadline(time.Now().Add(bulkWarmup + bulkMeasured))
+	for err == nil {
+		_, err = conn.Write(chunk)
 	}
-	return conn.CloseWrite()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil
+	}
+	return err
 }
 
-// receive takes all that comes, and returns how much of it came in the time that counts, and how long that was.
+// receive takes what comes until the time that counts is over, and returns how much came in it, and how long it was.
 func receive(conn *net.TCPConn) (bytes int64, took time.Duration, err error) {
 	chunk := make([]byte, chunkSize)
 	var first, from time.Time // the first byte; the beginning of the time that counts
@@ -131,14 +139,16 @@ func receive(conn *net.TCPConn) (bytes int64, took time.Duration, err error) {
 			first = now
 		case n > 0 && from.IsZero() && now.Sub(first) >= bulkWarmup:
 			from = now
-		case n > 0 && !from.IsZero() && took < bulkMeasured:
+		case n > 0 && !from.IsZero():
 			bytes, took = bytes+int64(n), now.Sub(from)
 		}
 		switch {
-		case errors.Is(err, io.EOF) && took < bulkMeasured/2:
-			return 0, 0, fmt.Errorf("what came in %v is too little to count", now.Sub(first).Round(time.Millisecond))
-		case errors.Is(err, io.EOF):
+		case took >= bulkMeasured:
 			return bytes, took, nil
+		case errors.Is(err, io.EOF) && took >= bulkMeasured/2:
+			return bytes, took, nil // the sender's clock began earlier
+		case errors.Is(err, io.EOF):
+			return 0, 0, errors.New("the peer has ended the transfer too early")
 		case err != nil:
 			return 0, 0, err
 		}

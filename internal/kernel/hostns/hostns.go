@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/kernel/cgroup"
 	"github.com/tare-bench/tare/internal/kernel/netns"
 )
 
@@ -23,21 +24,58 @@ var spaces = []struct {
 	{"mnt", unix.CLONE_NEWNS}, // last: afterwards /proc is the host's
 }
 
+// inherited is the descriptor of the program's own file where Self has started it: the first of ExtraFiles.
+const inherited = 3
+
 // Self is a command that runs this very program with other arguments, whose file need not exist where it is started.
+// There, Arrive must be called first.
 func Self(args ...string) (*exec.Cmd, error) {
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return nil, err
 	}
-	const inherited = "/proc/self/fd/3" // the first of ExtraFiles
 	return &exec.Cmd{
-		Path: inherited, Args: append([]string{os.Args[0]}, args...), ExtraFiles: []*os.File{self},
+		Path: fmt.Sprintf("/proc/self/fd/%d", inherited), Args: append([]string{os.Args[0]}, args...),
+		ExtraFiles: []*os.File{self},
 	}, nil
 }
 
 // Start starts a command in the namespaces of the process with the ID 1, and in its root directory. It needs the right
-// to enter them, and to see the processes of the host.
-func Start(cmd *exec.Cmd) error { return startBeside(cmd, 1) }
+// to enter them, and to see the processes of the host: if it sees only those of its own container, it is an error.
+func Start(cmd *exec.Cmd) error {
+	same, err := sameSpace("mnt", 1)
+	if same {
+		err = errors.New("the process with the ID 1 is in the same container: the pod must have hostPID")
+	}
+	if err != nil {
+		return err
+	}
+	return startBeside(cmd, 1)
+}
+
+// Arrive lets the program that Self has started leave the control groups of the container, whose limits hold for no other
+// process of the host. So it is no longer ended with the container.
+func Arrive() error {
+	_ = unix.Close(inherited) // what runs stays open
+	groups, err := cgroup.Detect("/")
+	if err == nil {
+		err = groups.Attach("/", 0)
+	}
+	if err != nil {
+		return fmt.Errorf("leave the control groups of the pod: %w", err)
+	}
+	return os.WriteFile("/proc/self/oom_score_adj", []byte("0"), 0)
+}
+
+// sameSpace reports whether this process is in a namespace of another one.
+func sameSpace(kind string, pid int) (bool, error) {
+	ours, err := os.Stat("/proc/self/ns/" + kind)
+	if err != nil {
+		return false, err
+	}
+	theirs, err := os.Stat(fmt.Sprintf("/proc/%d/ns/%s", pid, kind))
+	return err == nil && os.SameFile(ours, theirs), err
+}
 
 func startBeside(cmd *exec.Cmd, pid int) error {
 	opened := make([]*os.File, len(spaces))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
-	"os"
 	"strconv"
 	"time"
 
@@ -195,7 +194,7 @@ func (v *loadRun) program(options map[string]string) ([]string, error) {
 		return supervise.Loads(v.task.Turns, supervise.LoadOf(http.Name, options)), nil
 	}
 	options["tls"], options["http2"] = v.task.Params["tls"], v.task.Params["http2"]
-	file, err := os.Executable()
+	file, err := supervise.Self()
 	return append([]string{file, "agent", "load"}, supervise.LoadOf("https", options)...), err
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -277,7 +276,7 @@ func (t *trial) clientProgram(each ...map[string]string) ([]string, error) {
 		options["tls"] = t.options.server["ssl"]
 		loads = append(loads, supervise.LoadOf(postgrestls.Name, options))
 	}
-	file, err := os.Executable()
+	file, err := supervise.Self()
 	return supervise.LoadsBy([]string{file, "agent", "load"}, t.task.Turns, loads...), err
 }
 

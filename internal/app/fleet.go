@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/fleet/cluster"
 	"github.com/tare-bench/tare/internal/fleet/kube"
 	"github.com/tare-bench/tare/internal/fleet/odd"
+	"github.com/tare-bench/tare/internal/fleet/pairs"
 	"github.com/tare-bench/tare/internal/run"
 )
 

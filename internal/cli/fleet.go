@@ -237,7 +237,7 @@ func (o *fleetOptions) readNumbers(r *app.FleetRequest) (err error) {
 	for _, n := range o.networks {
 		if n != pairs.Pod && n != pairs.Host {
 			return &usageError{
-				fmt.Errorf("a fleet has no network %q", n), "round trips are measured over the network of pods, that of the "+
+				fmt.Errorf("a fleet has no network %q", n), "round trips are measured over the network of pods, that of the " +
 					"nodes, or both: --network pod,host",
 			}
 		}

@@ -123,9 +123,9 @@ type shownFleet struct {
 type shownPath struct {
 	Network    string
 	Throughput bool
-	Cost    *struct{ Ratio, Low, High float64 } `json:"beside_host"`
-	Nodes   []struct{ Name, Verdict string }
-	Links   []struct {
+	Cost       *struct{ Ratio, Low, High float64 } `json:"beside_host"`
+	Nodes      []struct{ Name, Verdict string }
+	Links      []struct {
 		Ends    []string
 		Seconds float64 `json:"median_seconds"`
 		Rate    float64 `json:"median_bytes_per_second"`

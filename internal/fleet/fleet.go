@@ -44,14 +44,14 @@ type Fleet struct {
 	// Smallest is the smallest effect worth knowing, as a ratio: 0.02 = 2 %; 0 = as fleet/odd has it.
 	Smallest float64 `json:"smallest,omitempty"`
 	// Networks are what round trips are measured over: "pod", "host". Empty = none are measured.
-	Networks []string   `json:"networks,omitempty"`
+	Networks []string `json:"networks,omitempty"`
 	// Throughput says that it is measured too, over the same networks.
 	Throughput bool `json:"throughput,omitempty"`
 	// Host says that the node itself is measured, and its containers, from a privileged pod.
-	Host bool `json:"host,omitempty"`
-	GroupBy  []string   `json:"group_by,omitempty"` // the labels of nodes, and "arch", that make groups
-	Nodes    []Node     `json:"nodes"`              // in the order of their names
-	LeftOut  []Omission `json:"left_out,omitempty"` // nodes that are not measured
+	Host    bool       `json:"host,omitempty"`
+	GroupBy []string   `json:"group_by,omitempty"` // the labels of nodes, and "arch", that make groups
+	Nodes   []Node     `json:"nodes"`              // in the order of their names
+	LeftOut []Omission `json:"left_out,omitempty"` // nodes that are not measured
 	// Starts are when the first round of each pass began, by the cluster's clocks, UTC: index 0 is pass 1.
 	Starts []time.Time `json:"starts,omitempty"`
 	// Ahead is how far clocks of nodes were ahead of the cluster's when each pass began, by the names of the nodes: index

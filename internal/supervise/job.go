@@ -3,7 +3,9 @@ package supervise
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"os"
 	"slices"
 
 	"github.com/tare-bench/tare/internal/agent"

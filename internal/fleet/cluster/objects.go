@@ -41,8 +41,8 @@ const (
 	cpuAsked  = "100m"
 	// hostMemory is what a pod in the hosts' network has, in bytes: it measures nothing but paths.
 	hostMemory = 128 << 20
-	keepEnded = 24 * time.Hour
-	grace     = 30 * time.Second // in which the log of a pod that is removed can still be read
+	keepEnded  = 24 * time.Hour
+	grace      = 30 * time.Second // in which the log of a pod that is removed can still be read
 )
 
 // The names of a fleet's objects.

@@ -33,17 +33,17 @@ var usualPace = pace{
 
 // A session is one pass of a fleet, as one client sees it. Its fields belong to the goroutine that made it.
 type session struct {
-	c      *kube.Client
-	p      *Plan
-	pass   int
-	hooks  Hooks
-	pace   pace
-	nodes  []*member // one for each pod of each node, by index; the one that measures the node comes first
-	owners map[string][]kube.Owner // the root of each namespace
-	done   map[Phase]int           // what was told last
-	asked  int                     // Jobs of which it was asked why they have no pod
-	lacking int                    // see lack
-	server time.Duration           // how far the clock of the API server is ahead of this one, once it was asked
+	c       *kube.Client
+	p       *Plan
+	pass    int
+	hooks   Hooks
+	pace    pace
+	nodes   []*member               // one for each pod of each node, by index; the one that measures the node comes first
+	owners  map[string][]kube.Owner // the root of each namespace
+	done    map[Phase]int           // what was told last
+	asked   int                     // Jobs of which it was asked why they have no pod
+	lacking int                     // see lack
+	server  time.Duration           // how far the clock of the API server is ahead of this one, once it was asked
 }
 
 // A member is one pod in a pass, and its node.

@@ -25,7 +25,7 @@ const (
 
 	bulkWarmup   = 40 * time.Millisecond // congestion windows open
 	bulkMeasured = 150 * time.Millisecond
-	bulkLimit    = time.Second // of a transfer
+	bulkLimit    = time.Second            // of a transfer
 	bulkGreeting = 200 * time.Millisecond // in which a client says who it is
 
 	bulkConnections = 4 // that are served at once: one is usual, others come late

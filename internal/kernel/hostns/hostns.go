@@ -20,7 +20,10 @@ var spaces = []struct {
 	name string
 	flag int
 }{
-	{"cgroup", unix.CLONE_NEWCGROUP}, {"ipc", unix.CLONE_NEWIPC}, {"uts", unix.CLONE_NEWUTS}, {"net", unix.CLONE_NEWNET},
+	{"cgroup", unix.CLONE_NEWCGROUP},
+	{"ipc", unix.CLONE_NEWIPC},
+	{"uts", unix.CLONE_NEWUTS},
+	{"net", unix.CLONE_NEWNET},
 	{"mnt", unix.CLONE_NEWNS}, // last: afterwards /proc is the host's
 }
 

@@ -2,11 +2,11 @@ package cgroup
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -77,12 +77,13 @@ func (h *Hierarchy) moveToFreezer(ctx context.Context, path string) error {
 	}
 	dir := filepath.Join(top.dir, path)
 	for {
-		outside, err := h.strayProcesses(path, dir)
+		outside := []int(nil)
+		err := retry(ctx, func() (err error) {
+			outside, err = h.strayProcesses(path, dir)
+			return cmp.Or(err, h.refuseSelf(path, outside))
+		})
 		if err != nil || len(outside) == 0 {
 			return err
-		}
-		if slices.Contains(outside, os.Getpid()) {
-			return fmt.Errorf("%w: tare itself is in %s", ErrPath, path)
 		}
 		for _, pid := range outside {
 			if err := attach(dir, pid); err != nil && !errors.Is(err, unix.ESRCH) {

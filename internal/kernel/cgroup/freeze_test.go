@@ -85,7 +85,13 @@ func freezeSelf(t *testing.T, h *Hierarchy) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "cgroup.procs"), fmt.Sprintln(os.Getpid()))
+	self := fmt.Sprint(os.Getpid())
+	write(t, filepath.Join(dir, "cgroup.procs"), self+"\n")
+	proc := filepath.Join(h.root, "proc", self)
+	if err := os.MkdirAll(proc, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(proc, "cgroup"), "9:memory:/tare/run1/a\n")
 	return h.Freeze(t.Context(), "/tare/run1/a")
 }
 

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"syscall"
 	"testing"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
 	"github.com/tare-bench/tare/internal/kernel/cgroup/cgrouptest"
+	"github.com/tare-bench/tare/internal/kernel/netns"
 )
 
 func start(t *testing.T, name string, args ...string) *exec.Cmd {
@@ -116,7 +115,8 @@ func TestKillForks(t *testing.T) {
 	}
 }
 
-// A process that a thread of a group starts is in the group; tare is not.
+// A process that a thread of a group starts is in the group; tare is not. The group is neither frozen nor killed
+// before the thread has ended.
 func TestAttachThread(t *testing.T) {
 	h, path := cgrouptest.Live(t)
 	if h.Version() == cgroup.V2 {
@@ -125,37 +125,39 @@ func TestAttachThread(t *testing.T) {
 	if err := h.Create(path, cgroup.Limits{}); err != nil {
 		t.Fatal(err)
 	}
-	pid := make(chan int)
-	var inside func()
-	inside = func() {
-		runtime.LockOSThread() // and never unlock: the thread ends with the goroutine
-		if syscall.Gettid() == os.Getpid() {
-			// The main thread never ends, and stands for the whole process.
-			defer runtime.UnlockOSThread()
-			ended := make(chan struct{})
-			go func() { defer close(ended); inside() }() // on another thread, as this one is taken
-			<-ended
-			return
-		}
-		if err := h.AttachThread(path, syscall.Gettid()); err != nil {
-			t.Error(err)
-		}
-		cmd := exec.Command("sleep", "1000")
-		if err := cmd.Start(); err != nil {
-			t.Error(err)
-		}
-		pid <- cmd.Process.Pid
-		_ = cmd.Wait() // killed
+	cmd, leave := exec.Command("sleep", "1000"), make(chan struct{})
+	started := make(chan error)
+	go func() {
+		ended := netns.Elsewhere(func() (bool, error) {
+			err := errors.Join(h.AttachThread(path, syscall.Gettid()), cmd.Start())
+			started <- err
+			<-leave
+			return false, nil
+		})
+		started <- ended
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
 	}
-	go inside()
-	child := <-pid
-	if got := must(h.PathOf(child))["memory"]; got != path {
+	if got := must(h.PathOf(cmd.Process.Pid))["memory"]; got != path {
 		t.Errorf("the process is in %q, want %q", got, path)
 	}
 	if got := must(h.PathOf(0))["memory"]; got == path {
 		t.Errorf("this process is in %q itself", got)
 	}
-	if err := cgroup.KillProcess(child, func() bool { return true }); err != nil {
+	for name, do := range map[string]func(context.Context, string) error{"Freeze": h.Freeze, "Kill": h.Kill} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if err := do(ctx, path); !errors.Is(err, cgroup.ErrBusy) {
+			t.Errorf("%s with a thread of tare in the group: %v, want ErrBusy", name, err)
+		}
+		cancel()
+	}
+	close(leave)
+	if err := errors.Join(<-started, h.Freeze(t.Context(), path)); err != nil {
+		t.Error(err)
+	}
+	go func() { _ = cmd.Wait() }() // killed
+	if err := h.Kill(t.Context(), path); err != nil {
 		t.Error(err)
 	}
 }

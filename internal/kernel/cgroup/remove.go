@@ -80,8 +80,8 @@ func (h *Hierarchy) Kill(ctx context.Context, path string) error {
 		if err != nil || len(pids) == 0 {
 			return err
 		}
-		if slices.Contains(pids, os.Getpid()) {
-			return fmt.Errorf("%w: tare itself is in %s", ErrPath, path)
+		if err := h.refuseSelf(path, pids); err != nil {
+			return err
 		}
 		if !h.killAtOnce(path) {
 			if err := h.killEach(path, pids); err != nil {
@@ -91,6 +91,21 @@ func (h *Hierarchy) Kill(ctx context.Context, path string) error {
 		}
 		return fmt.Errorf("%w: %s: %d", ErrBusy, path, len(pids))
 	})
+}
+
+// refuseSelf returns ErrPath if this process is in the group, of which pids are the processes. It returns
+// ErrBusy if only a thread of it is: one that AttachThread moved there leaves when it ends, shortly after it has
+// started a process.
+func (h *Hierarchy) refuseSelf(path string, pids []int) error {
+	self := os.Getpid()
+	switch {
+	case !slices.Contains(pids, self):
+		return nil
+	case h.holds(path, self):
+		return fmt.Errorf("%w: tare itself is in %s", ErrPath, path)
+	default:
+		return fmt.Errorf("%w: %s: a thread of tare has yet to end", ErrBusy, path)
+	}
 }
 
 // killAtOnce prevents processes from forking faster than they are killed. cgroup.kill (version 2,

@@ -1,10 +1,12 @@
 package cli_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -56,8 +58,10 @@ func playRounds(p *kubetest.Process, of rate) kubetest.Ending {
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
+	order, _ := p.File(fleet.OrderDir + "/" + fleet.OrderFile)
+	source, _ := p.File(fleet.OrderDir + "/" + fleet.SourceFile)
 	writers <- struct{}{}
-	digest, err := writeRounds(p, start, of)
+	digest, err := playedPod{p.Node, p.Now(), order, source, start}.write(p.Context(), p, of)
 	<-writers
 	if err != nil {
 		return kubetest.Ending{Code: 1, Reason: err.Error()}
@@ -65,34 +69,41 @@ func playRounds(p *kubetest.Process, of rate) kubetest.Ending {
 	return kubetest.Ending{Message: string(digest.Message())}
 }
 
-// writeRounds writes the log of a pod.
-func writeRounds(p *kubetest.Process, start fleet.Start, of rate) (podlog.Digest, error) {
+// A playedPod is what a pod knows that measures nothing.
+type playedPod struct {
+	node          string
+	now           time.Time // by the node's clock
+	order, source []byte    // files
+	start         fleet.Start
+}
+
+// write writes the log of a pod.
+func (p playedPod) write(ctx context.Context, to io.Writer, of rate) (podlog.Digest, error) {
 	var order fleet.Order
 	var plan bench.Plan
-	text, _ := p.File(fleet.OrderDir + "/" + fleet.OrderFile)
-	source, _ := p.File(fleet.OrderDir + "/" + fleet.SourceFile)
-	if err := errors.Join(json.Unmarshal(text, &order), json.Unmarshal(source, &plan)); err != nil {
+	if err := errors.Join(json.Unmarshal(p.order, &order), json.Unmarshal(p.source, &plan)); err != nil {
 		return podlog.Digest{}, err
 	}
+	start := p.start
 	rounds := order.Rounds
 	if start.Pass == 2 {
 		rounds = order.Confirm
 	}
 	plan.MinBlocks, plan.MaxBlocks = rounds, rounds
 	plan.Labels = append(plan.Labels, bench.Label{Key: fleet.LabelFleet, Value: order.Fleet},
-		bench.Label{Key: fleet.LabelNode, Value: p.Node}, bench.Label{Key: fleet.LabelPass, Value: strconv.Itoa(start.Pass)})
+		bench.Label{Key: fleet.LabelNode, Value: p.node}, bench.Label{Key: fleet.LabelPass, Value: strconv.Itoa(start.Pass)})
 	header := bench.Header{
-		ID: fleet.RunID(order.Fleet, start.Pass, p.Node), Tool: order.Tool, Began: start.Began, Plan: plan,
+		ID: fleet.RunID(order.Fleet, start.Pass, p.node), Tool: order.Tool, Began: start.Began, Plan: plan,
 		Schedule: schedule.Blocks(plan), Metrics: playedMetrics(), Engines: []bench.EngineInfo{{Name: "native"}},
-		Host: bench.HostFacts{Hostname: p.Node, CPUs: 4},
+		Host: bench.HostFacts{Hostname: p.node, CPUs: 4},
 	}
-	w := podlog.NewWriter(p)
-	err := w.Hello(podlog.Hello{Wall: p.Now(), Node: p.Node, Pass: start.Pass, Arch: "amd64", Tool: order.Tool})
+	w := podlog.NewWriter(to)
+	err := w.Hello(podlog.Hello{Wall: p.now, Node: p.node, Pass: start.Pass, Arch: "amd64", Tool: order.Tool})
 	records, createErr := record.NewWriter(w, header)
 	if err = errors.Join(err, createErr); err != nil {
 		return podlog.Digest{}, err
 	}
-	ctx, seq := p.Context(), 0
+	seq := 0
 	for i, block := range header.Schedule {
 		round := i - plan.Warmup
 		for _, cell := range block {
@@ -100,7 +111,7 @@ func writeRounds(p *kubetest.Process, start fleet.Start, of rate) (podlog.Digest
 			for m := range values {
 				values[m] = 0.01 * float64(m)
 			}
-			values[0] = of(p.Node, start.Pass, round)
+			values[0] = of(p.node, start.Pass, round)
 			err = errors.Join(err, records.Append(ctx, bench.Sample{
 				Trial: bench.Trial{Seq: seq, Block: round, Cell: cell}, Outcome: bench.OK, Values: values,
 				Began: start.Began.Add(time.Duration(round)*start.Round + time.Millisecond), Elapsed: time.Second,
@@ -214,53 +225,85 @@ func killClient(t *testing.T, at int, after bool) {
 // memory, and no more requests than it has said and may make.
 func TestFleetOfThousands(t *testing.T) {
 	t.Parallel() // no time is measured
-	const qps, slow = 200, 10
 	count := 300
 	if !testing.Short() {
 		count = 5000
 	}
-	var names []string
-	for i := range count {
-		names = append(names, fmt.Sprintf("node-%04d", i))
-	}
-	planted := map[string]bool{}
-	for i := range slow {
-		planted[names[7+i*count/slow]] = true
-	}
-	s, p := startPlayed(t, func(node string, pass, round int) float64 {
-		v := steady(node, pass, round) * (1 + 0.01*noise(node)) * (1 + 0.1*noise(pass, round))
-		if planted[node] {
-			v *= 0.8
-		}
-		return v
-	}, nil, names...)
+	f := newPlayedFleet("node", count, 0)
+	s, p := startPlayed(t, f.rate, nil, f.names...)
 	for _, space := range []string{"default-0", "default-1"} {
 		s.Put(&kube.Namespace{Meta: kube.Meta{Name: space}})
 	}
+	var before int
+	requests := func() (all []time.Time) {
+		for _, r := range s.Requests()[before:] {
+			all = append(all, r.Time)
+		}
+		before += len(all)
+		return all
+	}
+	f.run(t, p, requests, 20*testTimeout)
+	wantNoObjects(t, s)
+}
+
+// A playedFleet is many nodes of which ten are slow.
+type playedFleet struct {
+	names   []string
+	planted map[string]bool
+	seed    int
+}
+
+func newPlayedFleet(prefix string, count, seed int) *playedFleet {
+	const slow = 10
+	f := &playedFleet{planted: map[string]bool{}, seed: seed}
+	for i := range count {
+		f.names = append(f.names, fmt.Sprintf("%s-%04d", prefix, i))
+	}
+	for i := range slow {
+		f.planted[f.names[(7+seed+i*count/slow)%count]] = true
+	}
+	return f
+}
+
+// rate is what a node computes. The slow ones are slower by a fifth, nodes differ by a hundredth, and rounds by a tenth.
+func (f *playedFleet) rate(node string, pass, round int) float64 {
+	noise := func(of ...any) float64 { return noise(append(of, f.seed)...) }
+	v := 1000 * (1 + 0.03*noise(node, pass, round)) * (1 + 0.01*noise(node)) * (1 + 0.1*noise(pass, round))
+	if f.planted[node] {
+		v *= 0.8
+	}
+	return v
+}
+
+// run measures the fleet and wants that what was planted is found. requests are the times of those that the server was
+// asked since the last call.
+func (f *playedFleet) run(t *testing.T, p *testEnv, requests func() []time.Time, limit time.Duration, more ...string) {
+	t.Helper()
+	const qps = 200
 	p.program = releaseBinary(t)
-	args := func(command string, more ...string) []string {
-		return append([]string{
+	args := func(command string, last ...string) []string {
+		all := append([]string{
 			"fleet", command, "cpu", "--rounds", "10", "--round", "1s", "--confirm", "5", "--lead", "1s", "--qps",
 			strconv.Itoa(qps),
 		}, more...)
+		return append(all, last...)
 	}
 	var plan struct{ Requests int }
 	if err := json.Unmarshal([]byte(p.must(t, args("plan", "--json")...).stdout), &plan); err != nil {
 		t.Fatal(err)
 	}
-	before := len(s.Requests())
+	requests() // of the plan
 	run := p.begin(t, args("run", "--yes", "--quiet")...)
 	ran := peakMemory(run)
-	if got := run.endWithin(t, 20*testTimeout); got.code != 0 {
+	if got := run.endWithin(t, limit); got.code != 0 {
 		t.Fatalf("exit code %d\n%s", got.code, got.stderr)
 	}
-	wantRequests(t, s.Requests()[before:], plan.Requests, qps)
-	wantNoObjects(t, s)
+	wantRequests(t, requests(), plan.Requests, qps)
 	show := p.begin(t, "fleet", "show", "--json")
 	began, showed := time.Now(), peakMemory(show)
 	out := show.endWithin(t, 10*testTimeout)
 	took, runMiB, showMiB := time.Since(began), <-ran>>20, <-showed>>20
-	t.Logf("%d nodes: run needs %d MiB, show %d MiB and %v", count, runMiB, showMiB, took)
+	t.Logf("%d nodes: run needs %d MiB, show %d MiB and %v", len(f.names), runMiB, showMiB, took)
 	if most := max(runMiB, showMiB); most == 0 || most > 500 {
 		t.Errorf("%d MiB are needed, want 500 at most", most)
 	}
@@ -268,6 +311,12 @@ func TestFleetOfThousands(t *testing.T) {
 	if err := json.Unmarshal([]byte(out.stdout), &shown); err != nil {
 		t.Fatal(err)
 	}
+	f.want(t, shown)
+}
+
+// want wants that the slow nodes are found, and at most one other is named.
+func (f *playedFleet) want(t *testing.T, shown shownFleet) {
+	t.Helper()
 	var wrong []string
 	for _, n := range shown.Nodes {
 		if n.State != string(fleet.Done) || n.Rounds != 10 {
@@ -275,26 +324,36 @@ func TestFleetOfThousands(t *testing.T) {
 		}
 		named := slices.Contains([]string{"slow", "fast", "unsteady"}, n.Verdict)
 		switch {
-		case planted[n.Name] && n.Verdict != "slow":
+		case f.planted[n.Name] && n.Verdict != "slow":
 			t.Errorf("node %s is %s: it is slower by 20 %%", n.Name, n.Verdict)
-		case named && !planted[n.Name]:
+		case named && !f.planted[n.Name]:
 			wrong = append(wrong, n.Name)
 		}
 	}
-	if len(shown.Nodes) != count || len(wrong) > 1 {
+	t.Logf("wrongly named: %q", wrong)
+	if len(shown.Nodes) != len(f.names) || len(wrong) > 1 {
 		t.Errorf("%d nodes; wrongly named: %q", len(shown.Nodes), wrong)
 	}
 }
 
-// wantRequests wants that there were no more requests than were planned, and at no time more than the rate allows.
-func wantRequests(t *testing.T, all []kubetest.Request, planned int, qps float64) {
+// wantRequests wants that there were no more requests than were planned, and at no time more than the rate allows: 2.5
+// seconds' after a rest, and those of a moment that were sent earlier.
+func wantRequests(t *testing.T, all []time.Time, planned int, qps float64) {
 	t.Helper()
-	took := all[len(all)-1].Time.Sub(all[0].Time)
-	t.Logf("%d requests in %v, and %d were planned", len(all), took, planned)
+	const underway = 16
+	slices.SortFunc(all, time.Time.Compare)
+	t.Logf("%d requests in %v, and %d were planned", len(all), all[len(all)-1].Sub(all[0]), planned)
 	if len(all) > planned {
 		t.Errorf("%d requests, and %d were planned", len(all), planned)
 	}
-	if most := 2.5*qps + qps*took.Seconds() + 1; float64(len(all)) > most {
-		t.Errorf("%d requests in %v, and %.0f are allowed", len(all), took, most)
+	left := 2.5 * qps
+	for i, at := range all {
+		if i > 0 {
+			left = min(2.5*qps, left+qps*at.Sub(all[i-1]).Seconds())
+		}
+		if left--; left < -underway {
+			t.Errorf("request %d of %d came %.0f too early", i, len(all), -left)
+			break
+		}
 	}
 }

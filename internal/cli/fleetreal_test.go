@@ -16,7 +16,14 @@ import (
 // kubectl runs the tool that scripts/cluster has built.
 func kubectl(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := exec.Command("../../scripts/cluster", append([]string{"kubectl"}, args...)...).Output()
+	return kubectlWith(t, "", args...)
+}
+
+func kubectlWith(t *testing.T, input string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("../../scripts/cluster", append([]string{"kubectl"}, args...)...)
+	cmd.Stdin = strings.NewReader(input)
+	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("kubectl %s: %v", strings.Join(args, " "), err)
 	}
@@ -40,8 +47,9 @@ func limitNode(t *testing.T, node string, thousandths int) {
 	})
 }
 
-// realCluster is a namespace of a Kubernetes whose nodes have tare's image; level is what its pods may do. The kubeconfig
-// is the one that "scripts/cluster up" has printed, named by TARE_TEST_CLUSTER.
+// realCluster is a namespace of a Kubernetes whose nodes have tare's image; level is what its pods may do. Who runs tare
+// there has the rights that 'tare fleet rbac' prints, and no others. The kubeconfig of who may give them is the one that
+// "scripts/cluster up" has printed, named by TARE_TEST_CLUSTER.
 func realCluster(t *testing.T, space, level string) *testEnv {
 	t.Helper()
 	config := os.Getenv("TARE_TEST_CLUSTER")
@@ -49,7 +57,6 @@ func realCluster(t *testing.T, space, level string) *testEnv {
 		t.Skip("TARE_TEST_CLUSTER names no kubeconfig")
 	}
 	p := newTestEnv(t)
-	p.env = append(p.env, "KUBECONFIG="+config)
 	archive := filepath.Join(p.dir, "tare.tar")
 	p.must(t, "fleet", "image", "-o", archive, "--name", "localhost/tare:test")
 	if out, err := exec.Command("../../scripts/cluster", "load", archive).CombinedOutput(); err != nil {
@@ -58,6 +65,21 @@ func realCluster(t *testing.T, space, level string) *testEnv {
 	kubectl(t, "create", "namespace", space)
 	t.Cleanup(func() { kubectl(t, "delete", "namespace", space, "--wait=false") })
 	kubectl(t, "label", "namespace", space, "pod-security.kubernetes.io/enforce="+level)
+	kubectlWith(t, p.must(t, "fleet", "rbac", "--namespace", space).stdout, "apply", "-f", "-")
+	const who = "tare-test"
+	account := space + ":" + who
+	kubectl(t, "-n", space, "create", "serviceaccount", who)
+	kubectl(t, "-n", space, "create", "rolebinding", who, "--role=tare-fleet", "--serviceaccount="+account)
+	kubectl(t, "create", "clusterrolebinding", space, "--clusterrole=tare-fleet", "--serviceaccount="+account)
+	t.Cleanup(func() { kubectl(t, "delete", "clusterrolebinding", space) })
+	own, limited := kubectl(t, "config", "view", "--raw"), filepath.Join(p.dir, "kubeconfig")
+	p.env = append(p.env, "KUBECONFIG="+limited)
+	if err := os.WriteFile(limited, []byte(own), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kubectl(t, "--kubeconfig", limited, "config", "set-credentials", who, "--token",
+		strings.TrimSpace(kubectl(t, "-n", space, "create", "token", who, "--duration", "1h")))
+	kubectl(t, "--kubeconfig", limited, "config", "set-context", "--current", "--user", who)
 	return p
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/fleet"
 	"github.com/tare-bench/tare/internal/fleet/kube"
@@ -95,8 +96,11 @@ func (m *member) ending() string {
 		text = fmt.Sprintf("exit code %d", t.ExitCode)
 	}
 	if m.log != nil {
-		if words := m.log.log.Words(); len(words) > 0 {
-			text = joined(text, words[len(words)-1])
+		words := m.log.log.Words()
+		for i := len(words) - 1; i >= 0; i-- {
+			if !strings.HasPrefix(strings.TrimSpace(words[i]), "→") { // advice to somebody on the node
+				return joined(text, words[i])
+			}
 		}
 	}
 	return text

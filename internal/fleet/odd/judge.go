@@ -197,6 +197,7 @@ func (t *table) describe(measured []int, asked float64) (group Group, sides [2][
 	}
 	group.Limit = math.Log1p(least)
 	if len(measured) == 0 {
+		group.Spread, group.Noise = math.NaN(), math.NaN()
 		return group, sides
 	}
 	estimates := at(t.estimates, measured)

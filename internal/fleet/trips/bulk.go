@@ -18,6 +18,7 @@ import (
 //
 //	client   sends a packet that says who sends: bulkUp = the client, bulkDown = the server
 //	sender   sends zeros for bulkWarmup + bulkMeasured
+//	sender   ends its direction
 //	receiver counts what comes in bulkMeasured, beginning bulkWarmup after the first byte
 //	server   of bulkUp, says then what it has counted: bytes and nanoseconds, 8 bytes each
 const (
@@ -109,7 +110,7 @@ func (b *BulkListener) transfer(conn *net.TCPConn) {
 			binary.BigEndian.PutUint64(result[:], uint64(bytes))
 			binary.BigEndian.PutUint64(result[8:], uint64(took))
 			_, _ = conn.Write(result[:])
-			_, _ = io.Copy(io.Discard, conn) // what is still under way would take the result back
+			_, _ = io.Copy(io.Discard, conn) // to close before its end would take the result back
 		}
 	}
 }
@@ -194,7 +195,9 @@ func (s *Session) bulk(ctx context.Context, at netip.AddrPort, kind byte) (bytes
 		bytes, took, err = receive(conn)
 	default:
 		var result [16]byte
-		if err = send(conn); err == nil {
+		// The end of what was sent ends the count, if the receiver's clock began later. What is not sent by the end of the
+		// transfer is dropped: it would fill the way of the next.
+		if err = errors.Join(send(conn), conn.CloseWrite(), conn.SetLinger(0)); err == nil {
 			_, err = io.ReadFull(conn, result[:])
 		}
 		bytes, took = int64(binary.BigEndian.Uint64(result[:])), time.Duration(binary.BigEndian.Uint64(result[8:]))

@@ -43,17 +43,16 @@ func Self(args ...string) (*exec.Cmd, error) {
 	}, nil
 }
 
-// Start starts a command in the namespaces of the process with the ID 1, and in its root directory. It needs the right
-// to enter them, and to see the processes of the host: if it sees only those of its own container, it is an error.
+// Start starts a command where the engine runs that has started this process as a container: in the namespaces of its
+// parent, such as containerd's shim, and in its root directory. It needs the right to enter them, and to see the
+// processes of the host. On most hosts these are the namespaces of the process with the ID 1, but not where engines
+// themselves run in some.
 func Start(cmd *exec.Cmd) error {
-	same, err := sameSpace("mnt", 1)
-	if same {
-		err = errors.New("the process with the ID 1 is in the same container: the pod must have hostPID")
+	engine := os.Getppid()
+	if engine == 0 {
+		return errors.New("the container does not see the processes of its host: the pod must have hostPID")
 	}
-	if err != nil {
-		return err
-	}
-	return startBeside(cmd, 1)
+	return startBeside(cmd, engine)
 }
 
 // Arrive lets the program that Self has started leave the control groups of the container, whose limits hold for no other
@@ -67,17 +66,9 @@ func Arrive() error {
 	if err != nil {
 		return fmt.Errorf("leave the control groups of the pod: %w", err)
 	}
-	return os.WriteFile("/proc/self/oom_score_adj", []byte("0"), 0)
-}
-
-// sameSpace reports whether this process is in a namespace of another one.
-func sameSpace(kind string, pid int) (bool, error) {
-	ours, err := os.Stat("/proc/self/ns/" + kind)
-	if err != nil {
-		return false, err
-	}
-	theirs, err := os.Stat(fmt.Sprintf("/proc/%d/ns/%s", pid, kind))
-	return err == nil && os.SameFile(ours, theirs), err
+	// Whoever may not do this is only killed earlier when memory is short.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("0"), 0)
+	return nil
 }
 
 func startBeside(cmd *exec.Cmd, pid int) error {

@@ -285,6 +285,8 @@ func (s *screen) rest() {
 	}
 	for _, n := range s.Nodes {
 		switch {
+		case n.State == fleet.Done && n.Verdict == odd.NotMeasured:
+			missing(n.Name, unit.FormatCount(n.Rounds, "round")+": too few to compare it")
 		case n.State == fleet.Done:
 		case n.Reason != "":
 			missing(n.Name, string(n.State)+" after "+unit.FormatCount(n.Rounds, "round")+": "+n.Reason)

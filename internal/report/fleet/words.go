@@ -36,7 +36,7 @@ func (f *Finding) words(m *Metric) string {
 		}
 		return text
 	default:
-		return "not measured"
+		return "too few rounds"
 	}
 }
 

@@ -410,6 +410,9 @@ need no rights.`,
 		Example: `  tare fleet rbac --namespace bench | kubectl apply -f -`,
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if len(namespaces) == 0 {
+				namespaces = []string{"default"}
+			}
 			text, err := cluster.Rights(namespaces)
 			if err == nil {
 				_, err = a.stdout.Write(text)
@@ -417,7 +420,7 @@ need no rights.`,
 			return err
 		},
 	}
-	cmd.Flags().StringSliceVar(&namespaces, "namespace", []string{"default"}, "`names` of the namespaces")
+	cmd.Flags().StringSliceVar(&namespaces, "namespace", nil, "`names` of the namespaces (default the one called default)")
 	return cmd
 }
 

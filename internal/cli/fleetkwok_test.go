@@ -42,7 +42,7 @@ func TestFleetOnKwok(t *testing.T) {
 	if err = errors.Join(err, seedErr); err != nil {
 		t.Fatal(err)
 	}
-	const space = "tare-test-kwok"
+	space := fmt.Sprintf("tare-test-kwok-%d", seed) // the one before may still be on its way out
 	spaces := []string{space}
 	if count > 2500 {
 		spaces = nil

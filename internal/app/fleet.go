@@ -79,7 +79,12 @@ func (a *App) PlanFleet(
 		return found, err
 	}
 	f := &found.Plan.Fleet
-	if slots := slotTime(len(f.Nodes), f.Rounds, f.Throughput); r.Round == 0 {
+	if n := len(f.Nodes); f.Throughput && n > pairs.MostBulk {
+		found.Problems = append(found.Problems, fmt.Sprintf("throughput is measured between at most %d nodes, and these are "+
+			"%d: choose some with --nodes", pairs.MostBulk, n))
+		return found, nil
+	}
+	if slots := slotTime(len(f.Nodes), pairs.PerRound(len(f.Nodes), f.Rounds), f.Throughput); r.Round == 0 {
 		f.Round += slots
 		found.Estimate()
 	} else if slots >= f.Round {
@@ -115,6 +120,13 @@ func (a *App) fleetPlan(ctx context.Context, r FleetRequest) (bench.Plan, error)
 	if len(plan.Cells) == 0 {
 		return plan, &Problem{Kind: BadPlan, Err: fmt.Errorf(
 			"experiment %s has nothing that a plain process can measure, and a pod runs nothing else", plan.Name)}
+	}
+	for _, declared := range r.Experiment.Instances() {
+		uses := func(c bench.Cell) bool { return c.Engine == declared.Name }
+		if slices.ContainsFunc(plan.Cells, uses) {
+			return plan, &Problem{Kind: BadPlan, Err: fmt.Errorf("experiment %s declares the engine %s, and pods know only "+
+				"those that need no declaration: see tare engines", plan.Name, declared.Name)}
+		}
 	}
 	for _, h := range plan.Hooks {
 		if h.Do != bench.HookCommand {
@@ -329,7 +341,7 @@ func lacksTrips(f *fleet.Fleet) bool {
 	}
 	have := map[string]bool{}
 	for _, t := range f.Trips {
-		if t.Network == pairs.Host && t.Client < len(f.Nodes) {
+		if t.Network == pairs.Host && t.Client >= 0 && t.Client < len(f.Nodes) {
 			have[f.Nodes[t.Client].Name] = true
 		}
 	}

@@ -622,3 +622,36 @@ func BenchmarkJudgeFleet(b *testing.B) {
 		}
 	}
 }
+
+// Round trips over the hosts' network are asked for again only if a node that is done has none.
+func TestLacksTrips(t *testing.T) {
+	f := &fleet.Fleet{
+		Nodes: []fleet.Node{{Name: "a"}, {Name: "b"}}, Networks: []string{pairs.Pod, pairs.Host},
+		Outcomes: []fleet.Outcome{
+			{Node: "a", Pass: 1, State: fleet.Done}, {Node: "b", Pass: 1, State: fleet.Gone}, {Node: "b", Pass: 2, State: fleet.Done},
+		},
+	}
+	trip := func(network string, client int) pairs.Trip {
+		return pairs.Trip{Network: network, Meeting: pairs.Meeting{Client: client, Server: 1 - client}}
+	}
+	for _, c := range []struct {
+		name  string
+		trips []pairs.Trip
+		want  bool
+	}{
+		{"none", nil, true},
+		{"of pods alone", []pairs.Trip{trip(pairs.Pod, 0)}, true},
+		{"of a node that is gone", []pairs.Trip{trip(pairs.Host, 1)}, true},
+		{"of no node at all", []pairs.Trip{trip(pairs.Host, -1), trip(pairs.Host, 2)}, true},
+		{"of the node that is done", []pairs.Trip{trip(pairs.Host, 0)}, false},
+	} {
+		f.Trips = c.trips
+		if got := lacksTrips(f); got != c.want {
+			t.Errorf("with round trips %s: %v, want %v", c.name, got, c.want)
+		}
+	}
+	f.Trips, f.Networks = nil, []string{pairs.Pod}
+	if lacksTrips(f) {
+		t.Error("round trips over the hosts' network are missing that were not asked for")
+	}
+}

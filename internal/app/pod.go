@@ -250,12 +250,11 @@ func (p *podRun) meet() {
 		}
 		p.trips.Peers, zones = append(p.trips.Peers, peer), append(zones, x.Zone)
 	}
-	perRound := pairs.PerRound(len(p.start.Peers), p.Rounds())
-	p.trips.Slots = pairs.Slots(p.Order.Seed, zones, p.Rounds(), perRound)
+	p.trips.Slots = pairs.Slots(p.Order.Seed, zones, p.Rounds(), p.Order.PerRound)
 	if p.Order.Throughput {
 		p.trips.Waves = pairs.Waves(p.Order.Seed, p.trips.Slots)
 	}
-	p.begin = p.start.Round - slotTime(len(p.start.Peers), p.Rounds(), p.Order.Throughput)
+	p.begin = p.start.Round - slotTime(len(p.start.Peers), p.Order.PerRound, p.Order.Throughput)
 }
 
 // slotRest lies between the last slot of a round and the next round: who is late for that leaves it out.
@@ -263,10 +262,10 @@ const slotRest = time.Second
 
 // slotTime is how long the slots of a round take, at its end, in which round trips are measured, and throughput after
 // them.
-func slotTime(nodes, rounds int, throughput bool) time.Duration {
-	slots := pairs.PerRound(nodes, rounds)
+func slotTime(nodes, perRound int, throughput bool) time.Duration {
+	slots := perRound
 	if throughput {
-		slots += pairs.WavesPerRound(nodes, rounds)
+		slots += pairs.WavesPerRound(nodes, perRound)
 	}
 	return time.Duration(slots)*trips.MinSlot + slotRest
 }

@@ -57,7 +57,9 @@ To begin with:
 // fleetFlagGroups are the groups in which help shows the flags of commands for fleets.
 func fleetFlagGroups() []manual.Group {
 	return []manual.Group{
-		{Title: "What to measure", Flags: []string{"param", "host", "engine", "network", "throughput", "rounds", "round", "confirm", "smallest"}},
+		{Title: "What to measure", Flags: []string{
+			"param", "host", "engine", "network", "throughput", "rounds", "round", "confirm", "smallest",
+		}},
 		{Title: "Nodes", Flags: []string{"nodes", "toleration", "group-by"}},
 		{Title: "Pods", Flags: []string{"image", "pull-secret", "cpus", "memory", "label"}},
 		{Title: "Cluster", Flags: []string{"kubeconfig", "context", "namespace", "qps"}},
@@ -160,7 +162,8 @@ func fleetImageName() string {
 // read turns flags into a request. Its error is a mistake in what was typed.
 func (o *fleetOptions) read(e *experiment.Experiment) (r app.FleetRequest, err error) {
 	r = app.FleetRequest{
-		Experiment: e, Rounds: o.rounds, Confirm: o.confirm, Throughput: o.throughput, Host: o.host, Engines: o.engines, Image: o.image, GroupBy: o.groupBy,
+		Experiment: e, Rounds: o.rounds, Confirm: o.confirm, Throughput: o.throughput, Host: o.host, Engines: o.engines,
+		Image: o.image, GroupBy: o.groupBy,
 		Selector: o.nodes, Lead: o.lead, Pod: cluster.Pod{CPUs: o.cpus, PullSecrets: o.pullSecrets, Labels: map[string]string{}},
 	}
 	if r.Image == "" {

@@ -109,13 +109,15 @@ func wantNoObjects(t *testing.T, s *kubetest.Server) {
 // shownFleet is of what 'tare fleet show --json' prints.
 type shownFleet struct {
 	Fleet string
-	Nodes []struct {
-		Name, Run, State, Verdict, Reason string
-		Rounds                            int
-		Findings                          []struct {
-			Metric    string
-			Low, High float64
-		}
+	Nodes []shownNode
+}
+
+type shownNode struct {
+	Name, Run, State, Verdict, Reason string
+	Rounds                            int
+	Findings                          []struct {
+		Metric    string
+		Low, High float64
 	}
 }
 
@@ -273,13 +275,13 @@ func TestFleetHost(t *testing.T) {
 	}
 	s, p := startCluster(t, "web-1", "web-2", "web-3")
 	result := p.must(t, fleetArgs("run", "--host", "--engine", "native,runc", "--round", "6s", "--confirm", "0")...)
-	wantCosts(t, p.shownFleet(t), 3, result.stderr)
+	wantCosts(t, p.shownFleet(t), "runc", 3, result.stderr)
 	wantNoObjects(t, s)
 	p.nothingLeft(t)
 }
 
-// wantCosts wants nodes that have measured so many rounds, and what a container costs on each of them.
-func wantCosts(t *testing.T, shown shownFleet, rounds int, stderr string) {
+// wantCosts wants nodes that have measured so many rounds, and what a container of an engine costs on each of them.
+func wantCosts(t *testing.T, shown shownFleet, engine string, rounds int, stderr string) {
 	t.Helper()
 	for _, n := range shown.Nodes {
 		if n.State != string(fleet.Done) || n.Rounds != rounds {
@@ -287,7 +289,7 @@ func wantCosts(t *testing.T, shown shownFleet, rounds int, stderr string) {
 		}
 		costs := 0
 		for _, f := range n.Findings {
-			if strings.HasSuffix(f.Metric, " runc beside native") {
+			if strings.HasSuffix(f.Metric, " "+engine+" beside native") {
 				costs++
 			}
 		}

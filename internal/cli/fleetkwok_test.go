@@ -29,7 +29,7 @@ import (
 // TestFleetOnKwok is TestFleetOfThousands with the API server, controllers and scheduler of Kubernetes:
 //
 //	TARE_TEST_CLUSTER=$(scripts/cluster up 1) && scripts/cluster kwok 1000
-//	TARE_TEST_KWOK=1000 go test -run FleetOnKwok ./internal/cli    # and TARE_TEST_SEED=1
+//	TARE_TEST_KWOK=1000 go test -timeout 60m -run FleetOnKwok ./internal/cli    # and TARE_TEST_SEED=1
 //
 // Nodes of kwok only seem to run pods, so the test is the kubelet of all of them.
 func TestFleetOnKwok(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"strconv"
 	"syscall"
 	"time"
@@ -93,18 +92,17 @@ func (a *invocation) podOnHost(ctx context.Context) error {
 	return nil
 }
 
-// arrive makes this process one of the node, which ends, and removes what it has made, when the pod's first process is
-// gone: nothing else tells it.
+// arrive moves this process out of the pod. When the pod's first process is gone, which nothing else tells, this one ends
+// itself, and removes what it has made.
 func (a *invocation) arrive(pod int) error {
 	if os.Getppid() != pod {
 		return &usageError{fmt.Errorf("process %d is not the one that has started this", pod), "'tare fleet run' does that"}
 	}
-	signal.Ignore(syscall.SIGPIPE) // the log goes with the pod
 	go func() {
 		for os.Getppid() == pod {
 			time.Sleep(200 * time.Millisecond)
 		}
 		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM) // as somebody else would
 	}()
-	return hostns.Arrive()
+	return hostns.Arrive(pod)
 }

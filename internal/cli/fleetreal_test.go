@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tare-bench/tare/internal/fleet"
 )
@@ -91,20 +92,66 @@ func realArgs(command, space string, more ...string) []string {
 	}, more...)
 }
 
-// On the nodes themselves, from privileged pods, a container is compared with none.
+// On the nodes themselves, from privileged pods, a container is compared with none. A pod that is killed leaves nothing
+// on its node.
 func TestFleetHostOnRealCluster(t *testing.T) {
-	const space = "tare-test-host"
+	const space, killed = "tare-test-host", "node3"
 	p := realCluster(t, space, "privileged")
-	result := p.begin(t, realArgs("run", space, "--host", "--engine", "native,runc", "--rounds", "3", "--round", "15s")...,
-	).endWithin(t, 10*testTimeout)
-	if result.code != 0 {
-		t.Fatalf("exit code %d\n%s", result.code, result.stderr)
+	run := p.begin(t, realArgs("run", space, "--host", "--rounds", "4", "--round", "20s")...)
+	name := ""
+	await(t, 5*testTimeout, "the pod of "+killed+" has measured a round", func() bool {
+		name = strings.TrimSpace(kubectl(t, "-n", space, "get", "pods", "-o", "name", "--field-selector",
+			"spec.nodeName="+killed+",status.phase=Running"))
+		return name != "" && strings.Count(kubectl(t, "-n", space, "logs", name), " block ") >= 3
+	})
+	on := processesOf(t, "--outside-of")
+	kubectl(t, "-n", space, "delete", name, "--grace-period=0", "--force")
+	await(t, testTimeout, "tare ends on the node of the pod that is killed", func() bool {
+		return len(processesOf(t, "--outside-of")) < len(on)
+	})
+	result := run.endWithin(t, 10*testTimeout)
+	if result.code != 3 {
+		t.Fatalf("exit code %d, want 3: a node is gone\n%s", result.code, result.stderr)
 	}
-	wantCosts(t, p.shownFleet(t), 3, result.stderr)
+	shown := p.shownFleet(t)
+	gone := slices.IndexFunc(shown.Nodes, func(n shownNode) bool { return n.Name == killed })
+	if gone < 0 || shown.Nodes[gone].State != string(fleet.Gone) || shown.Nodes[gone].Rounds < 1 {
+		t.Fatalf("the node whose pod was killed: %+v", shown.Nodes)
+	}
+	shown.Nodes = slices.Delete(shown.Nodes, gone, gone+1)
+	wantCosts(t, shown, "containerd", 4, result.stderr)
 	// The nodes share this machine's engines, and the place where tare keeps what it is at.
-	if left := p.must(t, "clean", "--dry-run", "--json", "--state", "/var/lib/tare"); strings.Contains(left.stdout, space) ||
-		strings.Contains(left.stdout, "-1-node") {
-		t.Errorf("left on the nodes:\n%s", left.stdout)
+	if left := p.must(t, "clean", "--dry-run", "--json", "--state", "/var/lib/tare").stdout; strings.Contains(left, shown.Fleet) {
+		t.Errorf("left on the nodes:\n%s", left)
+	}
+	if left := processesOf(t, "--outside-of"); len(left) != 0 {
+		t.Errorf("processes %v are left", left)
+	}
+}
+
+// processesOf are those that have an argument.
+func processesOf(t *testing.T, argument string) (pids []string) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, _ := os.ReadFile(file) // it may have ended
+		if slices.Contains(strings.Split(string(text), "\x00"), argument) {
+			pids = append(pids, filepath.Base(filepath.Dir(file)))
+		}
+	}
+	return pids
+}
+
+// await waits until something is so.
+func await(t *testing.T, limit time.Duration, what string, is func() bool) {
+	t.Helper()
+	for began := time.Now(); !is(); time.Sleep(500 * time.Millisecond) {
+		if time.Since(began) > limit {
+			t.Fatalf("within %v it is not so that %s", limit, what)
+		}
 	}
 }
 

@@ -33,9 +33,10 @@ it gets on the others. With --host that is a process of the node itself, and
 what a container costs there beside it is compared as well.
 
 First it says what it is about to do, and asks if that is much. Then it makes a
-Job for each node (two with --network host). When all pods run, the rounds begin, two minutes later: so
-long it takes until all pods have heard of it. Suspected nodes are measured a
-second time beside as many others. A node is named only if both passes agree.
+Job for each node (two with --network host). When all pods run, the rounds
+begin, two minutes later: so long it takes until all pods have heard of it.
+Suspected nodes are measured a second time beside as many others. A node is
+named only if both passes agree.
 
 An interrupted command loses nothing: the pods go on, and 'tare fleet gather'
 reads what they have measured. The exit code is 3 if nodes are missing.`,

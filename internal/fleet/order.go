@@ -32,6 +32,7 @@ type Order struct {
 	Round    time.Duration `json:"round_ns"`
 	Wait     time.Duration `json:"wait_ns"` // how long a pod waits for its start signal
 	Networks []string      `json:"networks,omitempty"`
+	PerRound int           `json:"slots,omitempty"` // in which each pair meets at most once, in a round
 	// Throughput and Host: see Fleet.
 	Throughput bool `json:"throughput,omitempty"`
 	Host       bool `json:"host,omitempty"`

@@ -187,12 +187,17 @@ func Loads(turns bench.Turns, loads ...[]string) []string {
 // Self is the file of this program. One that was replaced, or that lies in a container which tare has left, still has a
 // name in /proc.
 func Self() (string, error) {
+	own := fmt.Sprintf("/proc/%d/exe", os.Getpid())
+	self, err := os.Stat(own)
+	if err != nil {
+		return "", err
+	}
 	file, err := os.Executable()
 	if err != nil {
 		return "", err
 	}
-	if _, err := os.Stat(file); err != nil {
-		return fmt.Sprintf("/proc/%d/exe", os.Getpid()), nil
+	if named, err := os.Stat(file); err != nil || !os.SameFile(named, self) {
+		return own, nil
 	}
 	return file, nil
 }

@@ -166,8 +166,8 @@ func (p *Plan) order(namespace string, owners []kube.Owner) (*kube.ConfigMap, er
 	f := p.Fleet
 	text, err := json.Marshal(fleet.Order{
 		Fleet: f.ID, Tool: f.Tool, Seed: f.Seed, Rounds: f.Rounds, Confirm: f.Confirm, Round: f.Round,
-		Wait: p.deadline(1, p.pods()), Networks: f.Networks, Throughput: f.Throughput,
-		Host: f.Host,
+		Wait: p.deadline(1, p.pods()), Networks: f.Networks, PerRound: pairs.PerRound(len(f.Nodes), f.Rounds),
+		Throughput: f.Throughput, Host: f.Host,
 	})
 	m := &kube.ConfigMap{Meta: p.meta(orderName(f.ID), namespace)}
 	m.Owners = owners

@@ -59,6 +59,7 @@ type member struct {
 	outcome fleet.Outcome
 	log     *reading
 	asked   bool           // why there is no pod
+	told    bool           // that the pod, of another network than that of pods, does not do its part
 	looked  bool           // for a pod, and there was none
 	lag     *time.Duration // how much later something was heard than the node says it was, at least; nil = unknown
 }
@@ -137,7 +138,8 @@ func (s *session) trouble(err error) {
 // measures it: what another one lacks is told, and missing among the round trips.
 func (s *session) set(m *member, o fleet.Outcome) {
 	if !m.measures() {
-		if o.Reason != "" && o.Reason != m.outcome.Reason {
+		if o.Reason != "" && !m.told {
+			m.told = true
 			s.lack(m.name, o.Reason)
 		}
 		m.outcome = o

@@ -6,8 +6,8 @@ import (
 	"github.com/tare-bench/tare/internal/analysis/stat"
 )
 
-// cost is what the pod network adds to that of the host, in round trips or in bulk: by slot, and then by pair. Three nodes have too few pairs for
-// an interval; theirs is over rounds.
+// cost is what the pod network adds to that of the host, in round trips or in bulk: by slot, and then by pair. Three
+// nodes have too few pairs for an interval; theirs is over rounds.
 func cost(in Input, bulk bool) *Effect {
 	type key struct {
 		Meeting

@@ -60,14 +60,14 @@ func Slots(seed uint64, zones []string, rounds, perRound int) [][][]Meeting {
 	return all
 }
 
-// Throughput is measured by few pairs at once, so that they share no bottleneck, and for at most a minute of a round.
-const (
-	atOnce    = 8
-	mostWaves = 30
-)
+// atOnce is how many pairs measure throughput at the same time: few, so that they share no bottleneck.
+const atOnce = 8
+
+// MostBulk is the largest fleet in which throughput is measured: in a larger one, rounds would take too long.
+const MostBulk = allPairs
 
 // Waves returns who measures throughput, by round and wave: the meetings of Slots, slot by slot, few at once in an order
-// that is drawn for each slot. Those for which a round has no time may have a turn in another one.
+// that is drawn for each slot.
 func Waves(seed uint64, slots [][][]Meeting) [][][]Meeting {
 	r := rand.New(rand.NewPCG(seed, 0x7761766573)) // "waves": other draws of the same seed are others
 	all := make([][][]Meeting, len(slots))
@@ -76,19 +76,15 @@ func Waves(seed uint64, slots [][][]Meeting) [][][]Meeting {
 			slot = slices.Clone(slot)
 			r.Shuffle(len(slot), func(i, j int) { slot[i], slot[j] = slot[j], slot[i] })
 			for wave := range slices.Chunk(slot, atOnce) {
-				if len(all[round]) < mostWaves {
-					all[round] = append(all[round], wave)
-				}
+				all[round] = append(all[round], wave)
 			}
 		}
 	}
 	return all
 }
 
-// WavesPerRound is how many waves a round has at most.
-func WavesPerRound(nodes, rounds int) int {
-	return min(mostWaves, PerRound(nodes, rounds)*((nodes/2+atOnce-1)/atOnce))
-}
+// WavesPerRound is how many waves a round has at most that has so many slots.
+func WavesPerRound(nodes, perRound int) int { return perRound * ((nodes/2 + atOnce - 1) / atOnce) }
 
 // drawRoles draws who is the client of each meeting, so that no node's part depends on its role.
 func drawRoles(r *rand.Rand, slot []Meeting) []Meeting {

@@ -24,8 +24,8 @@ import (
 const (
 	bulkUp, bulkDown = 3, 4 // kinds of packets: see request
 
-	bulkWarmup   = 40 * time.Millisecond // congestion windows open
-	bulkMeasured = 150 * time.Millisecond
+	bulkWarmup   = 40 * time.Millisecond  // congestion windows open
+	bulkMeasured = 120 * time.Millisecond // two of these, and what belongs to them, fit into a turn
 	bulkLimit    = time.Second            // of a transfer
 	bulkGreeting = 200 * time.Millisecond // in which a client says who it is
 

@@ -82,7 +82,9 @@ func (s *Session) meet(ctx context.Context, trip *pairs.Trip, due time.Time) (ok
 	case !at.IsValid():
 		err = errors.New("no pod of the server takes part")
 	case trip.Bulk:
-		err = s.measureBulk(ctx, &trip.Seconds, at)
+		turn, cancel := context.WithDeadline(ctx, begin.Add(s.Slot/4))
+		err = s.measureBulk(turn, &trip.Seconds, at)
+		cancel()
 	default:
 		err = measure(ctx, trip, at, s.Token)
 	}

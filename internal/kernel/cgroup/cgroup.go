@@ -77,6 +77,7 @@ type mount struct {
 	device string // of the hierarchy, which can be mounted in several places
 	point  string // mount point, below Hierarchy.root
 	base   string // the group mounted there: "/" except in a container
+	key    string // in parseProcCgroup's result; of several controllers, any
 }
 
 // Detect finds the mounted hierarchies of the machine whose file system is at

@@ -197,6 +197,26 @@ func (h *Hierarchy) Attach(path string, pid int) error {
 	return nil
 }
 
+// AttachBeside moves a process with all its threads into the groups that another one is in, in every mounted hierarchy,
+// also in those that Attach leaves alone. 0 means the calling process.
+func (h *Hierarchy) AttachBeside(pid, other int) error {
+	text, err := readFile(filepath.Join(h.root, "proc", strconv.Itoa(other), "cgroup"))
+	if err != nil {
+		return err
+	}
+	paths := parseProcCgroup(text)
+	for _, m := range h.all {
+		path, known := paths[m.key]
+		if !known {
+			continue // a hierarchy of which this kernel says nothing
+		}
+		if err := attach(h.join(m, m.below(path)), pid); err != nil {
+			return markDelegation(err)
+		}
+	}
+	return nil
+}
+
 // AttachThread moves one thread, by its number, into the group's version 1 hierarchies. Processes
 // that the thread starts are then in the group too. Version 2 moves only whole processes; use Open
 // to start one there.

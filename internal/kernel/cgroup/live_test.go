@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -115,8 +117,39 @@ func TestKillForks(t *testing.T) {
 	}
 }
 
-// A process that a thread of a group starts is in the group; tare is not. The group is neither frozen nor killed
-// before the thread has ended.
+// A process is moved to where another one is, and leaves groups that it was in.
+func TestAttachBeside(t *testing.T) {
+	h, path := cgrouptest.Live(t)
+	if err := h.Create(path, cgroup.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	here, there := start(t, "sleep", "1000"), start(t, "sleep", "1000")
+	for _, cmd := range []*exec.Cmd{here, there} {
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+	}
+	if err := h.Attach(path, here.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.AttachBeside(there.Process.Pid, here.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	want, got := must(h.PathOf(here.Process.Pid)), must(h.PathOf(there.Process.Pid))
+	if !maps.Equal(got, want) {
+		t.Errorf("beside a process in %v, the other one is in %v", want, got)
+	}
+	if err := h.AttachBeside(here.Process.Pid, os.Getpid()); err != nil {
+		t.Fatal(err)
+	}
+	if got := must(h.PathOf(here.Process.Pid)); !maps.Equal(got, must(h.PathOf(0))) {
+		t.Errorf("beside this process, which is in %v, the other one is in %v", must(h.PathOf(0)), got)
+	}
+}
+
+// A process that a thread of a group starts is in the group; tare is not. The group is not frozen before the thread has
+// ended, nor empty, but its other processes are killed.
 func TestAttachThread(t *testing.T) {
 	h, path := cgrouptest.Live(t)
 	if h.Version() == cgroup.V2 {
@@ -145,19 +178,20 @@ func TestAttachThread(t *testing.T) {
 	if got := must(h.PathOf(0))["memory"]; got == path {
 		t.Errorf("this process is in %q itself", got)
 	}
-	for name, do := range map[string]func(context.Context, string) error{"Freeze": h.Freeze, "Kill": h.Kill} {
+	soon := func(do func(context.Context, string) error) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		if err := do(ctx, path); !errors.Is(err, cgroup.ErrBusy) {
-			t.Errorf("%s with a thread of tare in the group: %v, want ErrBusy", name, err)
-		}
-		cancel()
+		defer cancel()
+		return do(ctx, path)
 	}
+	if err := soon(h.Freeze); !errors.Is(err, cgroup.ErrBusy) {
+		t.Errorf("Freeze with a thread of tare in the group: %v, want ErrBusy", err)
+	}
+	if err := soon(h.Kill); !errors.Is(err, cgroup.ErrBusy) {
+		t.Errorf("Kill with a thread of tare in the group: %v, want ErrBusy", err)
+	}
+	_ = cmd.Wait() // killed
 	close(leave)
-	if err := errors.Join(<-started, h.Freeze(t.Context(), path)); err != nil {
-		t.Error(err)
-	}
-	go func() { _ = cmd.Wait() }() // killed
-	if err := h.Kill(t.Context(), path); err != nil {
+	if err := errors.Join(<-started, h.Freeze(t.Context(), path), h.Kill(t.Context(), path)); err != nil {
 		t.Error(err)
 	}
 }

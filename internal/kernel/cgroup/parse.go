@@ -33,6 +33,11 @@ func entriesOf(mounts []proc.Mount) []mountEntry {
 			e.v2 = true
 		case "cgroup":
 			e.controllers = v1Controllers(m.Super)
+			if name, named := m.Option("name"); named {
+				e.key = "name=" + name
+			} else if len(e.controllers) > 0 {
+				e.key = e.controllers[0]
+			}
 		default:
 			continue
 		}

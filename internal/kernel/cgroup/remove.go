@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,16 +81,18 @@ func (h *Hierarchy) Kill(ctx context.Context, path string) error {
 		if err != nil || len(pids) == 0 {
 			return err
 		}
-		if err := h.refuseSelf(path, pids); err != nil {
-			return err
+		thread := h.refuseSelf(path, pids)
+		if thread != nil && !errors.Is(thread, ErrBusy) {
+			return thread
 		}
+		pids = slices.DeleteFunc(pids, func(pid int) bool { return pid == os.Getpid() })
 		if !h.killAtOnce(path) {
 			if err := h.killEach(path, pids); err != nil {
 				return err
 			}
 			h.reapKilled(path)
 		}
-		return fmt.Errorf("%w: %s: %d", ErrBusy, path, len(pids))
+		return cmp.Or(thread, fmt.Errorf("%w: %s: %d", ErrBusy, path, len(pids)))
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
 	"github.com/tare-bench/tare/internal/kernel/netns"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
 // spaces are the namespaces that are entered: which of them a container shares with its host anyway does not matter.
@@ -46,8 +47,13 @@ func Self(args ...string) (*exec.Cmd, error) {
 // Start starts a command where the engine runs that has started this process as a container: in the namespaces of its
 // parent, such as containerd's shim, and in its root directory. It needs the right to enter them, and to see the
 // processes of the host. On most hosts these are the namespaces of the process with the ID 1, but not where engines
-// themselves run in some.
+// themselves run in some. Start closes the files that Self has opened.
 func Start(cmd *exec.Cmd) error {
+	defer func() {
+		for _, f := range cmd.ExtraFiles {
+			_ = f.Close() // nothing was written to it
+		}
+	}()
 	engine := os.Getppid()
 	if engine == 0 {
 		return errors.New("the container does not see the processes of its host: the pod must have hostPID")
@@ -55,13 +61,17 @@ func Start(cmd *exec.Cmd) error {
 	return startBeside(cmd, engine)
 }
 
-// Arrive lets the program that Self has started leave the control groups of the container, whose limits hold for no other
-// process of the host. So it is no longer ended with the container.
-func Arrive() error {
+// Arrive lets the program that Self has started leave the control groups of its container, for those of the engine. So
+// no limit of the container holds for it, and it is no longer ended with the container, whose first process is first.
+func Arrive(first int) error {
 	_ = unix.Close(inherited) // what runs stays open
+	container, err := proc.Find("/", first)
+	if err != nil {
+		return err
+	}
 	groups, err := cgroup.Detect("/")
 	if err == nil {
-		err = groups.Attach("/", 0)
+		err = groups.AttachBeside(0, container.Parent)
 	}
 	if err != nil {
 		return fmt.Errorf("leave the control groups of the pod: %w", err)

@@ -29,6 +29,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func TestGolden(t *testing.T) {
 	for name, in := range map[string]report.Input{
 		"three": three(), "twenty": twenty(), "pending": pending(), "kinds": kinds(),
+		"few": few(),
 	} {
 		d := report.New(in)
 		for _, form := range []struct {
@@ -313,6 +314,25 @@ func pending() report.Input {
 	in.Judged, in.Reasons, in.Metrics, in.Odd.Metrics = odd.Result{}, nil, nil, nil
 	for i := range in.Fleet.Outcomes {
 		in.Fleet.Outcomes[i] = fleet.Outcome{Node: in.Fleet.Outcomes[i].Node, Pass: 1, State: fleet.Running}
+	}
+	return in
+}
+
+// few is a fleet that had too few rounds, and one node that is like no other.
+func few() report.Input {
+	in := of(4, 1)
+	in.Fleet.Nodes[3].Group = "other"
+	nan := math.NaN()
+	for m := range in.Judged.Findings {
+		for n := range in.Judged.Findings[m] {
+			in.Judged.Findings[m][n] = odd.Finding{Verdict: odd.NotMeasured, Effect: nan, Low: nan, High: nan, P: 1, Rounds: 3}
+		}
+		for g := range in.Judged.Groups[m] {
+			in.Judged.Groups[m][g].Spread, in.Judged.Groups[m][g].Noise = nan, nan
+		}
+	}
+	for n := range in.Fleet.Outcomes {
+		in.Fleet.Outcomes[n].Rounds = 3
 	}
 	return in
 }

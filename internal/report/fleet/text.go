@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -143,6 +145,15 @@ func (s *screen) finding(one standing, width int) {
 		return
 	}
 	term.WriteWrapped(s.w, begin, text, s.Width)
+}
+
+// notCompared is why a node that was measured is not compared.
+func (s *screen) notCompared(n *Node) string {
+	others := func(x Node) bool { return x.Group == n.Group && x.Name != n.Name }
+	if !slices.ContainsFunc(s.Nodes, others) {
+		return "nothing to compare it with: it is the only node of its kind"
+	}
+	return "too few rounds to compare it: " + strconv.Itoa(n.Rounds)
 }
 
 // isSmall reports whether a group has too few nodes for a scale between them.
@@ -286,7 +297,7 @@ func (s *screen) rest() {
 	for _, n := range s.Nodes {
 		switch {
 		case n.State == fleet.Done && n.Verdict == odd.NotMeasured:
-			missing(n.Name, unit.FormatCount(n.Rounds, "round")+": too few to compare it")
+			missing(n.Name, s.notCompared(&n))
 		case n.State == fleet.Done:
 		case n.Reason != "":
 			missing(n.Name, string(n.State)+" after "+unit.FormatCount(n.Rounds, "round")+": "+n.Reason)

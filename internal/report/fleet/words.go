@@ -36,7 +36,7 @@ func (f *Finding) words(m *Metric) string {
 		}
 		return text
 	default:
-		return "too few rounds"
+		return "not compared"
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +26,7 @@ type container struct {
 	engine     *Engine
 	id         string
 	name       string
+	file       string       // that the server writes the output to
 	removesPod bool         // Remove removes the pod too
 	data       *datadir.Dir // on the host; nil if the spec needs none
 
@@ -38,12 +38,9 @@ type container struct {
 
 func (c *container) ID() string { return c.id }
 
-// log is the file that the server writes the output to.
-func (c *container) log() string { return filepath.Join(c.engine.logs(), c.name+".log") }
-
 // Attach follows the log, which the server always writes, as it does for the kubelet.
 func (c *container) Attach(_ context.Context, stdout, stderr io.Writer) error {
-	output, err := follow(c.log(), stdout, stderr)
+	output, err := follow(c.file, stdout, stderr)
 	if err != nil {
 		return fmt.Errorf("%s: attach %s: %w", c.engine.cfg.Name, c.id, err)
 	}
@@ -187,6 +184,9 @@ func (e *Engine) Exec(
 
 // containerOf returns the engine's container behind the interface.
 func (e *Engine) containerOf(c bench.Container) (*container, error) {
+	if adopted, ok := c.(*Adopted); ok {
+		c = adopted.container
+	}
 	own, ok := c.(*container)
 	if !ok || own.engine != e {
 		return nil, fmt.Errorf("%s: container %s is not of this engine", e.cfg.Name, c.ID())
@@ -234,7 +234,7 @@ func (c *container) release() error {
 		c.output.close()
 		c.output = nil
 	}
-	if err := os.Remove(c.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(c.file); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return c.data.Remove()
@@ -253,7 +253,7 @@ func (c *container) removeByName(ctx context.Context) error {
 	}
 	for _, left := range found.Containers {
 		if left.PodSandboxId == c.pod.id && left.Labels[labelName] == c.name {
-			err = errors.Join(err, (&container{pod: c.pod, engine: c.engine, id: left.Id, name: c.name}).Remove(ctx))
+			err = errors.Join(err, (&container{pod: c.pod, engine: c.engine, id: left.Id, name: c.name, file: c.file}).Remove(ctx))
 		}
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -19,8 +20,9 @@ type logFollower struct {
 	file  *os.File
 	watch *os.File // inotify: the file has grown, or its writer has closed it
 
-	ended chan struct{} // closed when everything has been copied or copying has failed
-	err   error         // why copying failed; valid once ended is closed
+	complete atomic.Bool   // the log is, though nobody may have seen its writer close it
+	ended    chan struct{} // closed when everything has been copied or copying has failed
+	err      error         // why copying failed; valid once ended is closed
 }
 
 // follow begins to copy a log, and creates the file if it does not exist yet. The server appends
@@ -66,6 +68,9 @@ func (t *logFollower) run(to *demultiplexer) error {
 		if err == nil {
 			n, err = t.watch.Read(events)
 		}
+		if errors.Is(err, os.ErrClosed) && t.complete.Load() {
+			return errors.Join(t.copy(to, text), to.end())
+		}
 		if errors.Is(err, os.ErrClosed) {
 			return nil
 		}
@@ -102,6 +107,14 @@ func closedIn(events []byte) bool {
 		events = events[min(len(events), unix.SizeofInotifyEvent+name):]
 	}
 	return false
+}
+
+// finish copies what is left of a log that is complete, and ends the copying.
+func (t *logFollower) finish() error {
+	t.complete.Store(true)
+	_ = t.watch.Close() // it is only read
+	<-t.ended
+	return errors.Join(t.err, t.file.Close())
 }
 
 // close ends the copying, and returns when no writer is called any more.

@@ -3,6 +3,7 @@ package cri
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -105,6 +106,7 @@ func (p *pod) Create(ctx context.Context) (bench.Container, error) {
 
 func (p *pod) create(ctx context.Context) (*container, error) {
 	c := &container{pod: p, engine: p.engine, name: p.name + "-" + strconv.FormatInt(p.number.Add(1), 10)}
+	c.file = filepath.Join(p.engine.logs(), c.name+".log")
 	if ctx.Err() != nil {
 		return nil, p.engine.failed(ctx, "create "+c.name, ctx.Err())
 	}

@@ -80,6 +80,7 @@ type Node struct {
 		} `json:"images,omitempty"`
 		Info struct {
 			Arch    string `json:"architecture"`
+			Boot    string `json:"bootID"`
 			Kernel  string `json:"kernelVersion"`
 			OS      string `json:"osImage"`
 			System  string `json:"operatingSystem"` // such as "linux"

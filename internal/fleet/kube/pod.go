@@ -80,6 +80,12 @@ type PodSpec struct {
 	InitContainers []Container       `json:"initContainers,omitempty"`
 	Containers     []Container       `json:"containers"`
 	Volumes        []Volume          `json:"volumes,omitempty"`
+	Gates          []Gate            `json:"schedulingGates,omitempty"`
+}
+
+// A Gate keeps a pod from being scheduled until it is removed: see Client.Ungate. It needs Kubernetes 1.27.
+type Gate struct {
+	Name string `json:"name"`
 }
 
 // A LocalReference names an object of the same namespace.
@@ -219,6 +225,12 @@ type Volume struct {
 	Empty     *EmptyDir        `json:"emptyDir,omitempty"`
 	ConfigMap *ConfigMapVolume `json:"configMap,omitempty"`
 	Secret    *SecretVolume    `json:"secret,omitempty"`
+	Host      *HostPath        `json:"hostPath,omitempty"`
+}
+
+// A HostPath is a file or directory of the node.
+type HostPath struct {
+	Path string `json:"path"`
 }
 
 // An EmptyDir is a directory that goes with its pod.
@@ -257,6 +269,7 @@ type PodStatus struct {
 // A ContainerStatus is how far a container has come.
 type ContainerStatus struct {
 	Name     string         `json:"name"`
+	ID       string         `json:"containerID,omitempty"` // with the runtime's name, such as containerd://0123…
 	Ready    bool           `json:"ready"`
 	Restarts int            `json:"restartCount"`
 	Image    string         `json:"image"`

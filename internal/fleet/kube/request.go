@@ -115,7 +115,10 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 		return nil, r.errorf("%v", err)
 	}
 	request.Header.Set("Accept", "application/json, */*;q=0.1") // logs are text
-	if r.body != nil {
+	switch {
+	case r.method == http.MethodPatch:
+		request.Header.Set("Content-Type", "application/merge-patch+json")
+	case r.body != nil:
 		request.Header.Set("Content-Type", "application/json")
 	}
 	c.calls.Add(1)

@@ -91,7 +91,13 @@ func (c *Client) Get(ctx context.Context, o Object) error {
 
 // Delete removes an object and, in the background, what it owns. If o has a UID, only the object with that UID is:
 // otherwise the error is ErrConflict.
-func (c *Client) Delete(ctx context.Context, o Object) error {
+func (c *Client) Delete(ctx context.Context, o Object) error { return c.delete(ctx, o, nil) }
+
+// DeleteIn is Delete for a pod whose processes have so many seconds to end. The pod is gone when the kubelet has removed
+// what it has made, which 0 does not wait for.
+func (c *Client) DeleteIn(ctx context.Context, p *Pod, seconds int64) error { return c.delete(ctx, p, &seconds) }
+
+func (c *Client) delete(ctx context.Context, o Object, grace *int64) error {
 	r, err := c.request("delete", http.MethodDelete, o.kind(), o.meta().Namespace, o.meta().Name)
 	if err != nil {
 		return err
@@ -104,7 +110,8 @@ func (c *Client) Delete(ctx context.Context, o Object) error {
 		Kind          string        `json:"kind"`
 		Propagation   string        `json:"propagationPolicy"`
 		Preconditions preconditions `json:"preconditions,omitzero"`
-	}{"v1", "DeleteOptions", "Background", preconditions{o.meta().UID}})
+		Grace         *int64        `json:"gracePeriodSeconds,omitempty"`
+	}{"v1", "DeleteOptions", "Background", preconditions{o.meta().UID}, grace})
 	if err != nil {
 		return err
 	}
@@ -113,6 +120,18 @@ func (c *Client) Delete(ctx context.Context, o Object) error {
 	if tries > 1 && errors.Is(err, ErrNotFound) { // an earlier try did it
 		return nil
 	}
+	return err
+}
+
+// Ungate removes the gates of a pod, so that it is scheduled, and reads into it what the server made of it.
+func (c *Client) Ungate(ctx context.Context, p *Pod) error {
+	r, err := c.request("start", http.MethodPatch, pods, p.Namespace, p.Name)
+	if err != nil {
+		return err
+	}
+	r.again = true
+	r.body = []byte(`{"spec":{"schedulingGates":null}}`)
+	_, err = c.into(ctx, r, p)
 	return err
 }
 

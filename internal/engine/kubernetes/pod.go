@@ -1,0 +1,166 @@
+package kubernetes
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/datadir"
+	"github.com/tare-bench/tare/internal/engine/owned"
+	"github.com/tare-bench/tare/internal/fleet/kube"
+	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/kernel/seccomp"
+)
+
+const (
+	containerName = "tare"
+	gate          = "tare/start"
+	lookEvery     = 100 * time.Millisecond // whether a leftover has gone
+	// grace is what processes have to end when a pod is removed, in seconds. The pod is gone only when the kubelet has
+	// ended them, which with 0 it would do later.
+	grace = 1
+)
+
+// check reports the parts of spec that a pod cannot have, or that tare does not ask for.
+func (e *Engine) check(spec bench.Spec) error {
+	refuse := e.run.Unsupported
+	err := cmp.Or(bench.CheckNetwork(spec, "", "host", "bridge"), datadir.Check(spec), datadir.CheckMounts(spec, "bind"),
+		seccomp.Check(spec.Security))
+	if err != nil {
+		return fmt.Errorf("%s: %w", e.cfg.Name, err)
+	}
+	switch {
+	case spec.Reach != "" && spec.Reach != "peer":
+		return refuse("reach %s: tare reaches a pod by its address alone: leave it out, or use engine cri", spec.Reach)
+	case spec.Shm != 0:
+		return refuse("shm: a pod has no size of /dev/shm: leave it out, or use another engine")
+	case spec.Storage != "" && spec.Storage != "layer":
+		return refuse("storage %q: tare asks for no volumes of pods: use layer", spec.Storage)
+	case spec.Storage == "layer" && !image.IsOwn(spec.Image):
+		return refuse("storage layer: the directory %s cannot be made in a container of image %q", bench.DataDir, spec.Image)
+	case spec.Runtime != "" || spec.Snapshotter != "":
+		return refuse("runtime and snapshotter: those of the node's container runtime are used: leave them out")
+	case spec.Security.UserNS:
+		return refuse("user namespaces: tare does not support them with Kubernetes: use engine runc, crun or podman")
+	case spec.Security.Seccomp == bench.SeccompDocker:
+		return refuse("seccomp %s: a kubelet reads profiles only from a directory of its own: leave it out, or use "+
+			"unconfined", spec.Security.Seccomp)
+	case spec.Limits.Pids > 0:
+		return refuse("limit of pids: a pod has none of its own: leave it out")
+	case spec.Limits.CPUSet != "":
+		return refuse("cpuset: a pod cannot choose its CPUs: leave it out")
+	}
+	return nil
+}
+
+// pod is what is asked of the API server.
+func (e *Engine) pod(spec bench.Spec, imageName, name, node string) *kube.Pod {
+	no := false
+	p := &kube.Pod{Meta: kube.Meta{Name: name, Labels: map[string]string{owned.Label: e.cfg.Run}}}
+	p.Spec = kube.PodSpec{
+		Affinity: kube.OnNode(node), Tolerations: []kube.Toleration{{Operator: "Exists"}}, RestartPolicy: "Never",
+		MountToken: &no, ServiceLinks: &no, Grace: new(int64(grace)), HostNetwork: spec.Network != "bridge",
+		Gates: []kube.Gate{{Name: gate}},
+	}
+	c := kube.Container{
+		Name: containerName, Image: imageName, PullPolicy: "Never", Dir: spec.Dir, Resources: resources(spec.Limits),
+		Security: &kube.Security{},
+	}
+	if len(spec.Argv) > 0 {
+		for _, arg := range spec.Argv {
+			c.Command = append(c.Command, literal(arg))
+		}
+	}
+	for _, kv := range spec.Env {
+		key, value, _ := strings.Cut(kv, "=")
+		c.Env = append(c.Env, kube.EnvVar{Name: key, Value: literal(value)})
+	}
+	s := spec.Security
+	if s.Privileged {
+		c.Security.Privileged = &s.Privileged
+	} else {
+		c.Security.Seccomp = &kube.Seccomp{Type: "RuntimeDefault"}
+	}
+	if s.Seccomp == "unconfined" {
+		c.Security.Seccomp = &kube.Seccomp{Type: "Unconfined"}
+	}
+	if s.ReadOnly {
+		c.Security.ReadOnlyRoot = &s.ReadOnly
+	}
+	if s.NoNewPrivileges {
+		c.Security.Escalation = &no
+	}
+	for i, m := range spec.Mounts {
+		volume := "mount-" + strconv.Itoa(i)
+		p.Spec.Volumes = append(p.Spec.Volumes, kube.Volume{Name: volume, Host: &kube.HostPath{Path: m.Source}})
+		c.Mounts = append(c.Mounts, kube.Mount{Name: volume, Path: path.Clean(m.Target), ReadOnly: m.ReadOnly})
+	}
+	p.Spec.Containers = []kube.Container{c}
+	return p
+}
+
+// literal is a text that the kubelet does not expand: in it, $(NAME) is a variable's value, and $$ is $.
+func literal(text string) string { return strings.ReplaceAll(text, "$", "$$") }
+
+// expanded undoes literal.
+func expanded(text string) string { return strings.ReplaceAll(text, "$$", "$") }
+
+// resources are limits without requests, so that the scheduler finds room for them.
+func resources(l bench.Limits) kube.Requirements {
+	r := kube.Requirements{Limits: kube.Resources{}, Requests: kube.Resources{}}
+	if l.CPUs > 0 {
+		r.Limits["cpu"] = kube.Quantity(strconv.FormatInt(int64(math.Round(l.CPUs*1000)), 10) + "m")
+		r.Requests["cpu"] = "0"
+	}
+	if l.Memory > 0 {
+		r.Limits["memory"] = kube.Quantity(strconv.FormatInt(l.Memory, 10))
+		r.Requests["memory"] = "0"
+	}
+	return r
+}
+
+// applied is what the API server has of a pod that does not run yet.
+func applied(p *kube.Pod, digest string) bench.Applied {
+	a := bench.Applied{Network: "bridge", Image: digest}
+	if p.Spec.HostNetwork {
+		a.Network = "host"
+	}
+	if len(p.Spec.Containers) != 1 {
+		return a // nothing fits what was asked for
+	}
+	c := p.Spec.Containers[0]
+	for _, arg := range c.Command {
+		a.Argv = append(a.Argv, expanded(arg))
+	}
+	for _, arg := range c.Args {
+		a.Argv = append(a.Argv, expanded(arg))
+	}
+	if cpus, ok := c.Resources.Limits["cpu"].Value(); ok {
+		a.Limits.CPUs = cpus
+	}
+	if memory, ok := c.Resources.Limits["memory"].Value(); ok {
+		a.Limits.Memory = int64(memory)
+	}
+	for _, m := range c.Mounts {
+		for _, v := range p.Spec.Volumes {
+			if v.Name == m.Name && v.Host != nil {
+				a.Mounts = append(a.Mounts, bench.Mount{Type: "bind", Source: v.Host.Path, Target: m.Path, ReadOnly: m.ReadOnly})
+			}
+		}
+	}
+	if s := c.Security; s != nil {
+		is := func(b *bool) bool { return b != nil && *b }
+		a.Security = bench.Security{
+			Privileged: is(s.Privileged), ReadOnly: is(s.ReadOnlyRoot), NoNewPrivileges: s.Escalation != nil && !*s.Escalation,
+		}
+		if s.Seccomp == nil || s.Seccomp.Type == "Unconfined" {
+			a.Security.Seccomp = "unconfined"
+		}
+	}
+	return a
+}

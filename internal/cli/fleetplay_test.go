@@ -341,6 +341,9 @@ func (f *playedFleet) want(t *testing.T, shown shownFleet) {
 func wantRequests(t *testing.T, all []time.Time, planned int, qps float64) {
 	t.Helper()
 	const underway = 16
+	if len(all) == 0 {
+		t.Fatal("the server knows of no request")
+	}
 	slices.SortFunc(all, time.Time.Compare)
 	t.Logf("%d requests in %v, and %d were planned", len(all), all[len(all)-1].Sub(all[0]), planned)
 	if len(all) > planned {

@@ -265,7 +265,7 @@ func newPlayedFleet(prefix string, count, seed int) *playedFleet {
 	return f
 }
 
-// rate is what a node computes. The slow ones are slower by a fifth, nodes differ by a hundredth, and rounds by a tenth.
+// rate is what a node computes. Slow ones are slower by a fifth, nodes differ by a hundredth, and rounds by a tenth.
 func (f *playedFleet) rate(node string, pass, round int) float64 {
 	noise := func(of ...any) float64 { return noise(append(of, f.seed)...) }
 	v := 1000 * (1 + 0.03*noise(node, pass, round)) * (1 + 0.01*noise(node)) * (1 + 0.1*noise(pass, round))
@@ -341,6 +341,9 @@ func (f *playedFleet) want(t *testing.T, shown shownFleet) {
 func wantRequests(t *testing.T, all []time.Time, planned int, qps float64) {
 	t.Helper()
 	const underway = 16
+	if len(all) == 0 {
+		t.Fatal("the server knows of no request")
+	}
 	slices.SortFunc(all, time.Time.Compare)
 	t.Logf("%d requests in %v, and %d were planned", len(all), all[len(all)-1].Sub(all[0]), planned)
 	if len(all) > planned {

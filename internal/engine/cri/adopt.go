@@ -10,6 +10,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/engine/owned"
 )
 
@@ -26,21 +27,29 @@ func (e *Engine) Stored(ctx context.Context, ref string) (name, digest string, e
 	return l.name, l.digest, err
 }
 
-// Runtime is what the server calls itself, with its version.
-func (e *Engine) Runtime(ctx context.Context) (string, error) {
+// CheckPrivileged refuses privileged containers if the server itself lacks a capability.
+func (e *Engine) CheckPrivileged(ctx context.Context) error {
 	s, err := e.status(ctx)
 	if err != nil {
-		return "", err
+		return err
 	}
-	return s.version.RuntimeName + " " + s.version.RuntimeVersion, nil
+	pid, err := e.daemon(ctx, s)
+	if err != nil {
+		return err
+	}
+	return e.run.CheckPrivileged(pid)
 }
 
 // An Adopted is a container that another client of the server has made. Engine's methods that take a container take it,
 // too; who has made it starts and removes it.
 type Adopted struct{ *container }
 
-// Adopt finds a container by its ID, with or without the name of its runtime: containerd://0123…
-func (e *Engine) Adopt(ctx context.Context, id string, spec bench.Spec) (*Adopted, error) {
+// TakeData makes the directory for a container's data that are on the host; nil if the spec needs none.
+func (e *Engine) TakeData(spec bench.Spec) (*datadir.Dir, error) { return e.data.Take(spec) }
+
+// Adopt finds a container by its ID, with or without the name of its runtime: containerd://0123… data is where its data
+// are, as of TakeData; whoever has made the container removes them.
+func (e *Engine) Adopt(ctx context.Context, id string, spec bench.Spec, data *datadir.Dir) (*Adopted, error) {
 	if _, bare, named := strings.Cut(id, "://"); named {
 		id = bare
 	}
@@ -60,7 +69,7 @@ func (e *Engine) Adopt(ctx context.Context, id string, spec bench.Spec) (*Adopte
 		return nil, e.failed(ctx, fmt.Sprintf("look for container %.80q", id), err)
 	}
 	p := &pod{engine: e, server: s, id: found.Containers[0].PodSandboxId, spec: spec, image: l}
-	c := &container{pod: p, engine: e, id: found.Containers[0].Id}
+	c := &container{pod: p, engine: e, id: found.Containers[0].Id, data: data}
 	state, _, err := c.state(ctx)
 	if err != nil {
 		return nil, err

@@ -5,14 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/cri"
+	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/fleet/kube"
+	"github.com/tare-bench/tare/internal/kernel/cgroup"
 )
 
 // A container is a pod from its creation to its removal.
@@ -20,19 +24,28 @@ type container struct {
 	engine  *Engine
 	cluster *cluster
 	spec    bench.Spec
-	digest  string   // of the image's configuration, as the node's runtime says
-	pod     kube.Pod // as it was made
+	digest  string       // of the image's configuration, as the node's runtime says
+	data    *datadir.Dir // on the host; nil if the spec needs none
+	pod     kube.Pod     // as it was made
 
 	mu             sync.Mutex
 	stdout, stderr io.Writer
 	attached       bool
-	made           *cri.Adopted // on the node; nil until it runs
+	onNode         *onNode // nil until it has run
 	removed        bool
+}
+
+// An onNode is a container as the node's runtime has it.
+type onNode struct {
+	found chan struct{} // closed when the rest is set
+	made  *cri.Adopted
+	group string // the pod's control group; "" = none was seen
+	err   error
 }
 
 // Create makes a pod that is not to be scheduled yet.
 func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, error) {
-	if err := e.check(spec); err != nil {
+	if err := e.check(ctx, spec); err != nil {
 		return nil, err
 	}
 	c, err := e.connect(ctx)
@@ -44,13 +57,20 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 		return nil, err
 	}
 	name := e.prefix + strconv.FormatInt(e.number.Add(1), 10)
-	made := &container{engine: e, cluster: c, spec: spec, digest: digest, pod: *e.pod(spec, imageName, name, c.node.Name)}
+	data, err := e.node.TakeData(spec)
+	if err != nil {
+		return nil, err
+	}
+	made := &container{
+		engine: e, cluster: c, spec: spec, digest: digest, data: data,
+		pod: *e.pod(spec, data, imageName, name, c.node.Name),
+	}
 	_, err = e.run.Create(ctx, name, func(ctx context.Context) (string, error) {
 		err := c.Create(ctx, &made.pod)
 		return made.pod.UID, err
 	}, func(ctx context.Context, _ string) error { return made.Remove(ctx) })
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, data.Remove())
 	}
 	return made, nil
 }
@@ -69,9 +89,10 @@ func (c *container) Attach(_ context.Context, stdout, stderr io.Writer) error {
 // Inspect says what the API server has of a pod that does not run yet, and then what the node's runtime and the kernel
 // have.
 func (c *container) Inspect(ctx context.Context) (bench.Applied, error) {
-	c.mu.Lock()
-	made := c.made
-	c.mu.Unlock()
+	made, err := c.here(ctx)
+	if err != nil {
+		return bench.Applied{}, err
+	}
 	if made != nil {
 		return made.Inspect(ctx)
 	}
@@ -79,7 +100,7 @@ func (c *container) Inspect(ctx context.Context) (bench.Applied, error) {
 	if err := c.cluster.Get(ctx, &pod); err != nil {
 		return bench.Applied{}, c.failed(ctx, "inspect", err)
 	}
-	return applied(&pod, c.digest), nil
+	return applied(&pod, c.spec, c.data.At(), c.digest), nil
 }
 
 // Start lets the pod be scheduled, and returns when its container runs, or has run.
@@ -96,22 +117,48 @@ func (c *container) Start(ctx context.Context) error {
 	if err != nil {
 		return c.failed(ctx, "start", err)
 	}
-	return c.adopt(ctx, id)
+	c.adopt(id)
+	return nil
 }
 
-// adopt finds the container on the node, and begins to copy its output.
-func (c *container) adopt(ctx context.Context, id string) error {
-	made, err := c.engine.node.Adopt(ctx, id, c.spec)
-	if err != nil {
-		return err
-	}
+// adopt looks for the container on the node, and begins to copy its output. Start does not wait for it, because it is no
+// part of what starts a pod.
+func (c *container) adopt(id string) {
+	n := &onNode{found: make(chan struct{})}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.made = made
-	if c.attached {
-		return made.Follow(c.stdout, c.stderr)
+	c.onNode = n
+	c.mu.Unlock()
+	go func() {
+		defer close(n.found)
+		ctx, cancel := context.WithTimeout(context.Background(), adoptLimit)
+		defer cancel()
+		if n.made, n.err = c.engine.node.Adopt(ctx, id, c.spec, c.data); n.err != nil {
+			return
+		}
+		n.group = c.groupOf(ctx, n.made)
+		if c.attached {
+			n.err = n.made.Follow(c.stdout, c.stderr)
+		}
+	}()
+}
+
+// adoptLimit is how long a container that runs is looked for on the node.
+const adoptLimit = 10 * time.Second
+
+// here is the container on the node; nil if it has not run.
+func (c *container) here(ctx context.Context) (*cri.Adopted, error) {
+	c.mu.Lock()
+	n := c.onNode
+	c.mu.Unlock()
+	if n == nil {
+		return nil, nil
 	}
-	return nil
+	select {
+	case <-n.found:
+		return n.made, n.err
+	case <-ctx.Done():
+		return nil, c.failed(ctx, "look for the container of", context.Cause(ctx))
+	}
 }
 
 // waits are the reasons for which a container that does not run will not, unless somebody does something.
@@ -174,11 +221,9 @@ func (c *container) Wait(ctx context.Context) (bench.Exit, error) {
 		return bench.Exit{}, c.failed(ctx, "wait", fmt.Errorf("the container never ran: %s: %.500q", end.Reason, end.Message))
 	}
 	exit := bench.Exit{Code: end.ExitCode, Signal: end.Signal, OOM: end.Reason == "OOMKilled"}
-	c.mu.Lock()
-	made := c.made
-	c.mu.Unlock()
-	if made == nil {
-		return exit, nil
+	made, err := c.here(ctx)
+	if err != nil || made == nil {
+		return exit, err
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- made.Finish() }()
@@ -193,47 +238,93 @@ func (c *container) Wait(ctx context.Context) (bench.Exit, error) {
 // Remove removes the pod, and returns when the API server says that it is gone: when the kubelet has ended its processes
 // and removed its control groups.
 func (c *container) Remove(ctx context.Context) error {
-	c.mu.Lock()
-	removed := c.removed
-	c.mu.Unlock()
-	if removed {
+	if c.isRemoved() {
 		return nil
 	}
 	pod := c.pod
 	err := c.cluster.DeleteIn(ctx, &pod, grace)
-	if err != nil && !errors.Is(err, kube.ErrNotFound) {
-		return c.failed(ctx, "remove", err)
-	}
-	if err == nil {
-		err = c.cluster.pods.await(ctx, c.pod.Name, func(_ *kube.Pod, gone bool) (bool, error) { return gone, nil })
-	} else {
+	switch {
+	case errors.Is(err, kube.ErrNotFound): // by an earlier call
 		err = nil
+	case err == nil:
+		err = c.cluster.pods.await(ctx, c.pod.Name, func(_ *kube.Pod, gone bool) (bool, error) { return gone, nil })
 	}
 	if err != nil {
 		return c.failed(ctx, "remove", err)
 	}
+	c.cluster.pods.forget(c.pod.Name)
+	if made, _ := c.here(ctx); made != nil { // if it was not found, nothing is copied
+		err = made.Finish()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.removed = true
-	c.cluster.pods.forget(c.pod.Name)
-	if c.made != nil {
-		return c.made.Finish()
-	}
-	return nil
+	return errors.Join(err, c.data.Remove())
 }
 
-// onNode is a container that Create has returned and that runs, as the node's runtime has it.
-func (e *Engine) onNode(c bench.Container) (*cri.Adopted, error) {
-	own, ok := c.(*container)
-	if !ok || own.engine != e {
-		return nil, fmt.Errorf("%s: container %s is not of this engine", e.cfg.Name, c.ID())
+// Gone implements bench.Verifier. The kubelet removes a pod's control groups a moment after the API server has forgotten
+// the pod.
+func (e *Engine) Gone(ctx context.Context, c bench.Container) error {
+	own, err := bench.Own[*container](c, e.cfg.Name)
+	if err != nil || own.onNode == nil || own.onNode.group == "" {
+		return err
 	}
-	own.mu.Lock()
-	defer own.mu.Unlock()
-	if own.made == nil || own.removed {
-		return nil, fmt.Errorf("%s: pod %s does not run", e.cfg.Name, own.pod.Name)
+	groups, err := cgroup.Detect("/")
+	for err == nil {
+		var left []string
+		left, err = groups.List(path.Dir(own.onNode.group))
+		if err == nil && !slices.Contains(left, own.onNode.group) {
+			return nil
+		}
+		if err == nil {
+			err = bench.Sleep(ctx, lookEvery)
+		}
 	}
-	return own.made, nil
+	return own.failed(ctx, "see the control groups go of", err)
+}
+
+// groupOf is the pod's control group, in which those of its containers are; "" if the process has ended.
+func (c *container) groupOf(ctx context.Context, made *cri.Adopted) string {
+	pid, err := c.engine.node.Pid(ctx, made)
+	if err != nil {
+		return ""
+	}
+	groups, err := cgroup.Detect("/")
+	if err != nil {
+		return ""
+	}
+	paths, _ := groups.PathOf(pid)     // none if it has ended just now
+	isPod := func(group string) bool { // systemd has '-' for '/'
+		name := path.Base(group)
+		return strings.Contains(name, c.pod.UID) || strings.Contains(name, strings.ReplaceAll(c.pod.UID, "-", "_"))
+	}
+	for _, group := range paths {
+		for ; len(group) > 1; group = path.Dir(group) {
+			if isPod(group) {
+				return group
+			}
+		}
+	}
+	return ""
+}
+
+// hereOf is a container of this engine that runs, as the node's runtime has it.
+func (e *Engine) hereOf(ctx context.Context, c bench.Container) (*cri.Adopted, error) {
+	own, err := bench.Own[*container](c, e.cfg.Name)
+	if err != nil {
+		return nil, err
+	}
+	made, err := own.here(ctx)
+	if err == nil && (made == nil || own.isRemoved()) {
+		err = fmt.Errorf("%s: pod %s does not run", e.cfg.Name, own.pod.Name)
+	}
+	return made, err
+}
+
+func (c *container) isRemoved() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.removed
 }
 
 func (c *container) failed(ctx context.Context, call string, err error) error {

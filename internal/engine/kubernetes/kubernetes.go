@@ -161,7 +161,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if _, err := e.connect(ctx); err != nil {
 		return err
 	}
-	if err := e.check(spec); err != nil {
+	if err := e.check(ctx, spec); err != nil {
 		return err
 	}
 	return e.node.Prepare(ctx, spec)

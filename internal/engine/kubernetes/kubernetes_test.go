@@ -7,6 +7,7 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/engine/kubernetes"
+	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
 // What the suite checks only where it is.
@@ -26,7 +27,11 @@ func TestConformanceOnRealCluster(t *testing.T) {
 	unsupported := []enginetest.Feature{
 		enginetest.NetworkNone, enginetest.NetworkMacvlan, enginetest.NetworkSlirp, enginetest.NetworkPasta,
 		enginetest.TmpfsMount, enginetest.UserNS, enginetest.StorageVolume, enginetest.StorageTmpfs, enginetest.ForeignData,
-		enginetest.ShmSize, enginetest.ReachPublished, enginetest.PidsLimit, enginetest.Privileged, enginetest.SeccompDocker,
+		enginetest.ShmSize, enginetest.ReachPublished, enginetest.ReachSocket, enginetest.PidsLimit, enginetest.CPUSet,
+		enginetest.SeccompDocker,
+	}
+	if lacks, err := readback.Unavailable(readback.Self); err != nil || lacks != 0 {
+		unsupported = append(unsupported, enginetest.Privileged)
 	}
 	enginetest.Run(t, enginetest.Options{
 		Open: func(_ testing.TB, s enginetest.Env) bench.Engine {

@@ -16,7 +16,7 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) { return e.node.Dae
 
 // Pid is the container's first process.
 func (e *Engine) Pid(ctx context.Context, c bench.Container) (int, error) {
-	made, err := e.onNode(c)
+	made, err := e.hereOf(ctx, c)
 	if err != nil {
 		return 0, err
 	}
@@ -25,7 +25,7 @@ func (e *Engine) Pid(ctx context.Context, c bench.Container) (int, error) {
 
 // Address implements bench.Addresser.
 func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (netip.AddrPort, error) {
-	made, err := e.onNode(c)
+	made, err := e.hereOf(ctx, c)
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
@@ -34,7 +34,7 @@ func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (
 
 // Path implements bench.Addresser.
 func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]string, error) {
-	made, err := e.onNode(c)
+	made, err := e.hereOf(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,11 @@ package kubernetes
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/fleet/kube"
 	"github.com/tare-bench/tare/internal/image"
+	"github.com/tare-bench/tare/internal/kernel/readback"
 	"github.com/tare-bench/tare/internal/kernel/seccomp"
 )
 
@@ -27,7 +30,7 @@ const (
 )
 
 // check reports the parts of spec that a pod cannot have, or that tare does not ask for.
-func (e *Engine) check(spec bench.Spec) error {
+func (e *Engine) check(ctx context.Context, spec bench.Spec) error {
 	refuse := e.run.Unsupported
 	err := cmp.Or(bench.CheckNetwork(spec, "", "host", "bridge"), datadir.Check(spec), datadir.CheckMounts(spec, "bind"),
 		seccomp.Check(spec.Security))
@@ -39,8 +42,8 @@ func (e *Engine) check(spec bench.Spec) error {
 		return refuse("reach %s: tare reaches a pod by its address alone: leave it out, or use engine cri", spec.Reach)
 	case spec.Shm != 0:
 		return refuse("shm: a pod has no size of /dev/shm: leave it out, or use another engine")
-	case spec.Storage != "" && spec.Storage != "layer":
-		return refuse("storage %q: tare asks for no volumes of pods: use layer", spec.Storage)
+	case !slices.Contains([]string{"", "layer", "bind"}, spec.Storage):
+		return refuse("storage %q: tare asks for no volumes of pods: use layer or bind", spec.Storage)
 	case spec.Storage == "layer" && !image.IsOwn(spec.Image):
 		return refuse("storage layer: the directory %s cannot be made in a container of image %q", bench.DataDir, spec.Image)
 	case spec.Runtime != "" || spec.Snapshotter != "":
@@ -54,12 +57,14 @@ func (e *Engine) check(spec bench.Spec) error {
 		return refuse("limit of pids: a pod has none of its own: leave it out")
 	case spec.Limits.CPUSet != "":
 		return refuse("cpuset: a pod cannot choose its CPUs: leave it out")
+	case spec.Security.Privileged:
+		return e.node.CheckPrivileged(ctx)
 	}
 	return nil
 }
 
 // pod is what is asked of the API server.
-func (e *Engine) pod(spec bench.Spec, imageName, name, node string) *kube.Pod {
+func (e *Engine) pod(spec bench.Spec, data *datadir.Dir, imageName, name, node string) *kube.Pod {
 	no := false
 	p := &kube.Pod{Meta: kube.Meta{Name: name, Labels: map[string]string{owned.Label: e.cfg.Run}}}
 	p.Spec = kube.PodSpec{
@@ -95,7 +100,7 @@ func (e *Engine) pod(spec bench.Spec, imageName, name, node string) *kube.Pod {
 	if s.NoNewPrivileges {
 		c.Security.Escalation = &no
 	}
-	for i, m := range spec.Mounts {
+	for i, m := range datadir.Mounts(spec, data) {
 		volume := "mount-" + strconv.Itoa(i)
 		p.Spec.Volumes = append(p.Spec.Volumes, kube.Volume{Name: volume, Host: &kube.HostPath{Path: m.Source}})
 		c.Mounts = append(c.Mounts, kube.Mount{Name: volume, Path: path.Clean(m.Target), ReadOnly: m.ReadOnly})
@@ -124,8 +129,9 @@ func resources(l bench.Limits) kube.Requirements {
 	return r
 }
 
-// applied is what the API server has of a pod that does not run yet.
-func applied(p *kube.Pod, digest string) bench.Applied {
+// applied is what the API server has of a pod that does not run yet. data is where the data of bench.DataDir are on the
+// host.
+func applied(p *kube.Pod, spec bench.Spec, data, digest string) bench.Applied {
 	a := bench.Applied{Network: "bridge", Image: digest}
 	if p.Spec.HostNetwork {
 		a.Network = "host"
@@ -146,11 +152,21 @@ func applied(p *kube.Pod, digest string) bench.Applied {
 	if memory, ok := c.Resources.Limits["memory"].Value(); ok {
 		a.Limits.Memory = int64(memory)
 	}
+	if spec.Storage != "" {
+		a.Data = "layer"
+	}
 	for _, m := range c.Mounts {
-		for _, v := range p.Spec.Volumes {
-			if v.Name == m.Name && v.Host != nil {
-				a.Mounts = append(a.Mounts, bench.Mount{Type: "bind", Source: v.Host.Path, Target: m.Path, ReadOnly: m.ReadOnly})
-			}
+		i := slices.IndexFunc(p.Spec.Volumes, func(v kube.Volume) bool { return v.Name == m.Name && v.Host != nil })
+		switch {
+		case i < 0:
+		case m.Path == bench.DataDir && p.Spec.Volumes[i].Host.Path == data:
+			a.Data = readback.DataByEngine("bind", data)
+		case m.Path == bench.DataDir:
+			a.Data = "other"
+		default:
+			a.Mounts = append(a.Mounts, bench.Mount{
+				Type: "bind", Source: p.Spec.Volumes[i].Host.Path, Target: m.Path, ReadOnly: m.ReadOnly,
+			})
 		}
 	}
 	if s := c.Security; s != nil {

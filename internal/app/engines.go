@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/engine/cri"
 	"github.com/tare-bench/tare/internal/engine/docker"
 	"github.com/tare-bench/tare/internal/engine/floor"
+	"github.com/tare-bench/tare/internal/engine/kubernetes"
 	"github.com/tare-bench/tare/internal/engine/native"
 	"github.com/tare-bench/tare/internal/engine/oci"
 	"github.com/tare-bench/tare/internal/engine/podman"
@@ -98,6 +99,17 @@ func drivers() []driver {
 			return cri.New(cri.Config{
 				Name: name, Run: s.run, Dir: s.dir, Images: s.Images,
 				Endpoint: o["endpoint"], RuntimeHandler: o["handler"], PauseImage: o["pause"],
+			})
+		}},
+		{"kubernetes", []string{
+			"kubeconfig", "context", "namespace", "node", "endpoint", "pause",
+		}, func(s *EngineSite, name string, o map[string]string) bench.Engine {
+			return kubernetes.New(kubernetes.Config{
+				Name: name, Run: s.run, Dir: s.dir, Kubeconfig: o["kubeconfig"], Context: o["context"],
+				Namespace: o["namespace"], Node: o["node"],
+				Runtime: cri.New(cri.Config{
+					Name: name, Run: s.run, Dir: s.dir, Images: s.Images, Endpoint: o["endpoint"], PauseImage: o["pause"],
+				}),
 			})
 		}},
 		{RemoteDriver, []string{"at", "engine", "address"}, func(

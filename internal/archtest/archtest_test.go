@@ -71,8 +71,10 @@ var allowed = map[string][]string{
 		"internal/kernel/netns", "internal/kernel/netdev", "internal/text/plain",
 		"github.com/vishvananda/netlink", "golang.org/x/sys",
 	},
-	"internal/kernel/netns":     {"golang.org/x/sys"},
-	"internal/kernel/hostns":    {"internal/kernel/cgroup", "internal/kernel/netns", "golang.org/x/sys"},
+	"internal/kernel/netns": {"golang.org/x/sys"},
+	"internal/kernel/hostns": {
+		"internal/kernel/cgroup", "internal/kernel/netns", "internal/kernel/proc", "golang.org/x/sys",
+	},
 	"internal/kernel/bpf":       {"internal/bench", "github.com/cilium/ebpf", "golang.org/x/sys"},
 	"internal/kernel/syscalls":  {"internal/bench", "internal/kernel/bpf", "github.com/cilium/ebpf", "golang.org/x/sys"},
 	"internal/kernel/recording": {"internal/bench"},
@@ -132,6 +134,7 @@ var allowed = map[string][]string{
 		"github.com/containerd/containerd", "github.com/containerd/errdefs", "github.com/opencontainers/runtime-spec",
 		"google.golang.org/grpc", "k8s.io/cri-api",
 	},
+	"internal/engine/kubernetes": {"internal/engine/owned", "internal/fleet/kube"},
 	"internal/engine/enginetest": {"internal/image/imagetest", "internal/image/registry", "internal/image/registry/registrytest", "github.com/google/go-cmp"},
 	"internal/engine/apitest":    {"internal/engine/enginetest"},
 	"internal/workload/*": {

@@ -212,6 +212,16 @@ type (
 		Gone(ctx context.Context, c Container) error
 	}
 
+	// An Adopter has containers in its server's hands that another client of the server has made, such as the kubelet.
+	Adopter interface {
+		// Stored loads the image that a reference names, as Prepare does, and returns the server's name for it, and the
+		// digest of its configuration.
+		Stored(ctx context.Context, ref string) (name, digest string, err error)
+		// Adopt returns a container that was started, by the server's ID. data is the directory of the host that DataDir
+		// is; empty = it is none. Remove releases what the engine itself has of it: who has made the container removes it.
+		Adopt(ctx context.Context, id string, spec Spec, data string) (Container, error)
+	}
+
 	// A Sandboxer makes a container in two separate steps: the sandbox (pod), and
 	// the container in it. Create of such an engine makes both, and Remove of its
 	// containers removes both.

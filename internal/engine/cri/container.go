@@ -28,7 +28,9 @@ type container struct {
 	name       string
 	file       string       // that the server writes the output to
 	removesPod bool         // Remove removes the pod too
+	foreign    bool         // another client has made it, and removes it
 	data       *datadir.Dir // on the host; nil if the spec needs none
+	dataAt     string       // where the data are
 
 	removing atomic.Bool // Remove was called; the next call cleans up whatever is left
 
@@ -138,6 +140,9 @@ func (c *container) drain(ctx context.Context) error {
 	if output == nil {
 		return nil
 	}
+	if c.foreign {
+		output.finish() // its log may have been complete before it was followed
+	}
 	select {
 	case <-output.ended:
 		return output.err
@@ -184,9 +189,6 @@ func (e *Engine) Exec(
 
 // containerOf returns the engine's container behind the interface.
 func (e *Engine) containerOf(c bench.Container) (*container, error) {
-	if adopted, ok := c.(*Adopted); ok {
-		c = adopted.container
-	}
 	own, ok := c.(*container)
 	if !ok || own.engine != e {
 		return nil, fmt.Errorf("%s: container %s is not of this engine", e.cfg.Name, c.ID())
@@ -198,6 +200,9 @@ func (e *Engine) containerOf(c bench.Container) (*container, error) {
 // and removes the pod. These are the kubelet's calls. In the first Remove each call must succeed.
 // In later ones only the result matters: removing a pod removes everything in it.
 func (c *container) Remove(ctx context.Context) error {
+	if c.foreign {
+		return c.release()
+	}
 	first := !c.removing.Swap(true)
 	err := c.remove(ctx, first)
 	if c.removesPod {
@@ -233,6 +238,9 @@ func (c *container) release() error {
 	if c.output != nil {
 		c.output.close()
 		c.output = nil
+	}
+	if c.foreign {
+		return nil
 	}
 	if err := os.Remove(c.file); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

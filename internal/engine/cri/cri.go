@@ -62,8 +62,9 @@ type Engine struct {
 
 	pausing sync.Mutex // held while the image of pods is looked for, and made
 
-	mu     sync.Mutex
-	server *server // nil until the first call
+	mu      sync.Mutex
+	server  *server  // nil until the first call
+	adopted []string // sandboxes of containers that others have made
 }
 
 // New returns an engine. It touches nothing until the engine is used.
@@ -164,7 +165,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		return e.removeImage(ctx, e.server, e.cfg.Run, name)
 	}
 	err := errors.Join(
-		e.data.Close(), e.images.Close(images),
+		e.removeAdopted(ctx, e.server), e.data.Close(), e.images.Close(images),
 		os.RemoveAll(e.logs()), os.RemoveAll(e.profile()), e.server.conn.Close(),
 	)
 	e.server = nil

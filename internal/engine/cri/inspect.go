@@ -101,16 +101,16 @@ func (c *container) dataOn(info verbose) (string, error) {
 		return "", nil
 	}
 	if inCgroupNamed(info.Pid, c.id) {
-		return readback.Data(info.Pid, "bind", c.data.At())
+		return readback.Data(info.Pid, "bind", c.dataAt)
 	}
 	i := slices.IndexFunc(info.RuntimeSpec.Mounts, func(m specs.Mount) bool { return m.Destination == bench.DataDir })
 	switch {
 	case i < 0:
 		return "layer", nil
-	case info.RuntimeSpec.Mounts[i].Source != c.data.At():
+	case info.RuntimeSpec.Mounts[i].Source != c.dataAt:
 		return readback.DataByEngine("other", info.RuntimeSpec.Mounts[i].Source), nil
 	default:
-		return readback.DataByEngine("bind", c.data.At()), nil
+		return readback.DataByEngine("bind", c.dataAt), nil
 	}
 }
 

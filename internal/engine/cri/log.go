@@ -109,12 +109,10 @@ func closedIn(events []byte) bool {
 	return false
 }
 
-// finish copies what is left of a log that is complete, and ends the copying.
-func (t *logFollower) finish() error {
+// finish lets the copying end with what the log holds now, because it is complete.
+func (t *logFollower) finish() {
 	t.complete.Store(true)
-	_ = t.watch.Close() // it is only read
-	<-t.ended
-	return errors.Join(t.err, t.file.Close())
+	_ = t.watch.Close() // it is only read, and may be closed
 }
 
 // close ends the copying, and returns when no writer is called any more.

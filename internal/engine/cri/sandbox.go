@@ -121,6 +121,7 @@ func (p *pod) create(ctx context.Context) (*container, error) {
 	if c.data, err = p.engine.data.Take(p.spec); err != nil {
 		return nil, p.engine.failed(ctx, "create "+c.name, err)
 	}
+	c.dataAt = c.data.At()
 	made, err := p.createContainer(ctx, longer, &cri.CreateContainerRequest{
 		PodSandboxId: p.id, Config: p.engine.containerConfig(p.spec, p.image, c.data, c.name), SandboxConfig: p.config,
 	})

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/engine/cri"
 	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/fleet/kube"
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
@@ -38,7 +37,7 @@ type container struct {
 // An onNode is a container as the node's runtime has it.
 type onNode struct {
 	found chan struct{} // closed when the rest is set
-	made  *cri.Adopted
+	made  bench.Container
 	group string // the pod's control group; "" = none was seen
 	err   error
 }
@@ -52,12 +51,12 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	if err != nil {
 		return nil, err
 	}
-	imageName, digest, err := e.node.Stored(ctx, spec.Image)
+	imageName, digest, err := e.adopter().Stored(ctx, spec.Image)
 	if err != nil {
 		return nil, err
 	}
 	name := e.prefix + strconv.FormatInt(e.number.Add(1), 10)
-	data, err := e.node.TakeData(spec)
+	data, err := e.data.Take(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -132,12 +131,12 @@ func (c *container) adopt(id string) {
 		defer close(n.found)
 		ctx, cancel := context.WithTimeout(context.Background(), adoptLimit)
 		defer cancel()
-		if n.made, n.err = c.engine.node.Adopt(ctx, id, c.spec, c.data); n.err != nil {
+		if n.made, n.err = c.engine.adopter().Adopt(ctx, id, c.spec, c.data.At()); n.err != nil {
 			return
 		}
 		n.group = c.groupOf(ctx, n.made)
 		if c.attached {
-			n.err = n.made.Follow(c.stdout, c.stderr)
+			n.err = n.made.Attach(ctx, c.stdout, c.stderr)
 		}
 	}()
 }
@@ -146,7 +145,7 @@ func (c *container) adopt(id string) {
 const adoptLimit = 10 * time.Second
 
 // here is the container on the node; nil if it has not run.
-func (c *container) here(ctx context.Context) (*cri.Adopted, error) {
+func (c *container) here(ctx context.Context) (bench.Container, error) {
 	c.mu.Lock()
 	n := c.onNode
 	c.mu.Unlock()
@@ -225,14 +224,8 @@ func (c *container) Wait(ctx context.Context) (bench.Exit, error) {
 	if err != nil || made == nil {
 		return exit, err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- made.Finish() }()
-	select {
-	case err := <-ended:
-		return exit, c.failed(ctx, "wait for the output", err)
-	case <-ctx.Done():
-		return bench.Exit{}, c.failed(ctx, "wait for the output", context.Cause(ctx))
-	}
+	_, err = made.Wait(ctx) // until its output is copied
+	return exit, err
 }
 
 // Remove removes the pod, and returns when the API server says that it is gone: when the kubelet has ended its processes
@@ -254,7 +247,7 @@ func (c *container) Remove(ctx context.Context) error {
 	}
 	c.cluster.pods.forget(c.pod.Name)
 	if made, _ := c.here(ctx); made != nil { // if it was not found, nothing is copied
-		err = made.Finish()
+		err = made.Remove(ctx)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -284,8 +277,12 @@ func (e *Engine) Gone(ctx context.Context, c bench.Container) error {
 }
 
 // groupOf is the pod's control group, in which those of its containers are; "" if the process has ended.
-func (c *container) groupOf(ctx context.Context, made *cri.Adopted) string {
-	pid, err := c.engine.node.Pid(ctx, made)
+func (c *container) groupOf(ctx context.Context, made bench.Container) string {
+	reporter, ok := bench.As[bench.ProcessReporter](c.engine.node)
+	if !ok {
+		return ""
+	}
+	pid, err := reporter.Pid(ctx, made)
 	if err != nil {
 		return ""
 	}
@@ -309,7 +306,7 @@ func (c *container) groupOf(ctx context.Context, made *cri.Adopted) string {
 }
 
 // hereOf is a container of this engine that runs, as the node's runtime has it.
-func (e *Engine) hereOf(ctx context.Context, c bench.Container) (*cri.Adopted, error) {
+func (e *Engine) hereOf(ctx context.Context, c bench.Container) (bench.Container, error) {
 	own, err := bench.Own[*container](c, e.cfg.Name)
 	if err != nil {
 		return nil, err

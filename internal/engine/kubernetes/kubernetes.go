@@ -20,32 +20,32 @@ import (
 	"sync/atomic"
 
 	"github.com/tare-bench/tare/internal/bench"
-	"github.com/tare-bench/tare/internal/engine/cri"
+	"github.com/tare-bench/tare/internal/engine/datadir"
 	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/fleet/kube"
-	"github.com/tare-bench/tare/internal/image"
 )
 
 // Config says which cluster to use, and which of its nodes this is.
 type Config struct {
-	Name   string         // of the instance; part of names, so only characters of a run's ID
-	Run    string         // ID of the run
-	Dir    string         // directory of the run
-	Images *image.Library // where images come from
+	Name string // of the instance; part of names, so only characters of a run's ID
+	Run  string // ID of the run
+	Dir  string // directory of the run
 
 	Kubeconfig string // empty = $KUBECONFIG, else ~/.kube/config
 	Context    string // in it; empty = its current one
 	Namespace  string // of the pods; empty = that of the context
 	Node       string // the name of this machine in the cluster; empty = the node that has booted when this machine has
-	Endpoint   string // of the node's container runtime: see cri.Config
+	// Runtime drives the node's container runtime, under the same name, run and directory. It must be a bench.Adopter.
+	Runtime bench.Engine
 }
 
 // Engine makes pods.
 type Engine struct {
 	cfg    Config
 	run    owned.Run
-	prefix string // of the names of pods
-	node   *cri.Engine
+	prefix string       // of the names of pods
+	node   bench.Engine // Config.Runtime
+	data   *datadir.Manager
 	number atomic.Int64 // of the last pod
 
 	mu      sync.Mutex
@@ -64,8 +64,8 @@ type cluster struct {
 func New(c Config) *Engine {
 	run := owned.Run{ID: c.Run, Engine: c.Name}
 	return &Engine{
-		cfg: c, run: run, prefix: strings.ToLower("tare-" + run.Prefix()),
-		node: cri.New(cri.Config{Name: c.Name, Run: c.Run, Dir: c.Dir, Images: c.Images, Endpoint: c.Endpoint}),
+		cfg: c, run: run, prefix: strings.ToLower("tare-" + run.Prefix()), node: c.Runtime,
+		data: datadir.New(c.Run, c.Name, c.Dir),
 	}
 }
 
@@ -164,21 +164,23 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if err := e.check(ctx, spec); err != nil {
 		return err
 	}
+	if err := e.data.Prepare(spec); err != nil {
+		return err
+	}
+	spec.Storage = "" // the runtime makes no directory for it
 	return e.node.Prepare(ctx, spec)
 }
 
-// Close waits for nothing that runs: all pods were removed. It removes what the kubelet has left of them in the runtime,
-// and would remove within a minute.
+// Close implements bench.Engine. The runtime removes what the kubelet would remove within a minute.
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	c := e.cluster
 	e.cluster = nil
 	e.mu.Unlock()
-	if c == nil {
-		return e.node.Close(ctx)
+	if c != nil {
+		c.pods.close()
 	}
-	c.pods.close()
-	return errors.Join(e.node.RemovePods(ctx), e.node.Close(ctx))
+	return errors.Join(e.data.Close(), e.node.Close(ctx))
 }
 
 // failed adds to an error which call failed, and why if that is the end of ctx.

@@ -58,7 +58,11 @@ func (e *Engine) check(ctx context.Context, spec bench.Spec) error {
 	case spec.Limits.CPUSet != "":
 		return refuse("cpuset: a pod cannot choose its CPUs: leave it out")
 	case spec.Security.Privileged:
-		return e.node.CheckPrivileged(ctx)
+		pids, err := e.Daemons(ctx)
+		if err != nil {
+			return err
+		}
+		return e.run.CheckPrivileged(pids[0])
 	}
 	return nil
 }

@@ -72,7 +72,9 @@ var allowed = map[string][]string{
 		"github.com/vishvananda/netlink", "golang.org/x/sys",
 	},
 	"internal/kernel/netns":     {"golang.org/x/sys"},
-	"internal/kernel/hostns":    {"internal/kernel/cgroup", "internal/kernel/netns", "golang.org/x/sys"},
+	"internal/kernel/hostns": {
+		"internal/kernel/cgroup", "internal/kernel/netns", "internal/kernel/proc", "golang.org/x/sys",
+	},
 	"internal/kernel/bpf":       {"internal/bench", "github.com/cilium/ebpf", "golang.org/x/sys"},
 	"internal/kernel/syscalls":  {"internal/bench", "internal/kernel/bpf", "github.com/cilium/ebpf", "golang.org/x/sys"},
 	"internal/kernel/recording": {"internal/bench"},

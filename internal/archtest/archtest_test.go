@@ -71,7 +71,7 @@ var allowed = map[string][]string{
 		"internal/kernel/netns", "internal/kernel/netdev", "internal/text/plain",
 		"github.com/vishvananda/netlink", "golang.org/x/sys",
 	},
-	"internal/kernel/netns":     {"golang.org/x/sys"},
+	"internal/kernel/netns": {"golang.org/x/sys"},
 	"internal/kernel/hostns": {
 		"internal/kernel/cgroup", "internal/kernel/netns", "internal/kernel/proc", "golang.org/x/sys",
 	},

@@ -38,8 +38,8 @@ func (e *Engine) check(ctx context.Context, spec bench.Spec) error {
 		return fmt.Errorf("%s: %w", e.cfg.Name, err)
 	}
 	switch {
-	case spec.Reach != "" && spec.Reach != "peer":
-		return refuse("reach %s: tare reaches a pod by its address alone: leave it out, or use engine cri", spec.Reach)
+	case spec.Reach == bench.ReachPublished:
+		return refuse("network published: tare asks for no ports of the host: use bridge, or engine cri")
 	case spec.Shm != 0:
 		return refuse("shm: a pod has no size of /dev/shm: leave it out, or use another engine")
 	case !slices.Contains([]string{"", "layer", "bind"}, spec.Storage):

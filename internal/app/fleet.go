@@ -125,7 +125,7 @@ func (a *App) fleetPlan(ctx context.Context, r FleetRequest) (bench.Plan, error)
 		uses := func(c bench.Cell) bool { return c.Engine == declared.Name }
 		if slices.ContainsFunc(plan.Cells, uses) {
 			return plan, &Problem{Kind: BadPlan, Err: fmt.Errorf("experiment %s declares the engine %s, and pods know only "+
-				"those that need no declaration: see tare engines", plan.Name, declared.Name)}
+				"those that need no declaration, such as runc and containerd", plan.Name, declared.Name)}
 		}
 	}
 	for _, h := range plan.Hooks {

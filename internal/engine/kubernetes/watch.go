@@ -2,7 +2,7 @@ package kubernetes
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/tare-bench/tare/internal/engine/owned"
@@ -29,12 +29,17 @@ func watch(c *kube.Client, run string) *pods {
 			p.tell(change)
 			return nil
 		})
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.failed = errors.Join(errors.New("the API server tells nothing more of pods"), err)
-		close(p.changed)
+		p.fail(err)
 	})
 	return p
+}
+
+// fail ends the waiting of all.
+func (p *pods) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failed = fmt.Errorf("the API server tells nothing more of pods: %w", err)
+	close(p.changed)
 }
 
 func (p *pods) tell(change kube.Change) {

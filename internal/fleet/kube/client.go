@@ -95,7 +95,7 @@ func Open(o Options) (*Client, error) {
 func configError(files string, err error) error {
 	if clientcmd.IsEmptyConfig(err) {
 		return fmt.Errorf("no cluster is configured: there is nothing in %s. "+
-			"Name a kubeconfig with --kubeconfig or KUBECONFIG", files)
+			"Name a kubeconfig, as with KUBECONFIG=FILE", files)
 	}
 	return fmt.Errorf("the kubeconfig (%s) cannot be used: %s", files, plain.Line(err.Error()))
 }

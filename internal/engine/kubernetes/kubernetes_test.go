@@ -1,0 +1,164 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/fleet/kube"
+)
+
+// What other checks only where there is a cluster: package app runs the suite of engines there.
+var _ interface {
+	bench.Cleaner
+	bench.ProcessReporter
+	bench.Addresser
+	bench.Verifier
+} = (*Engine)(nil)
+
+// This machine is the node of a name, or the one that has booted when it has.
+func TestThis(t *testing.T) {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Skip(err)
+	}
+	node := func(name, boot string) (n kube.Node) {
+		n.Name, n.Status.Info.Boot = name, strings.TrimSpace(boot)
+		return n
+	}
+	here, twin, other := node("here", string(boot)), node("twin", string(boot)), node("other", "x")
+	for _, c := range []struct {
+		nodes []kube.Node
+		name  string
+		want  string // of the node, or in the error
+	}{
+		{[]kube.Node{other, here}, "", "here"},
+		{[]kube.Node{other, here}, "other", "other"},
+		{[]kube.Node{other, here}, "absent", `no node "absent"`},
+		{[]kube.Node{other, node("unknown", "")}, "", "none of the cluster's 2 nodes is this machine"},
+		{[]kube.Node{here, twin}, "", "node=here"},
+		{[]kube.Node{here, twin}, "twin", "twin"},
+	} {
+		got, err := this(c.nodes, c.name)
+		switch {
+		case err != nil && !strings.Contains(err.Error(), c.want), err == nil && got.Name != c.want:
+			t.Errorf("of %d nodes, %q: %+v, %v; want %s", len(c.nodes), c.name, got, err, c.want)
+		}
+	}
+}
+
+// What a pod was asked for is what is read back of it, whatever dollars there are in it.
+func TestPod(t *testing.T) {
+	e := New(Config{Name: "kubernetes", Run: "run", Dir: t.TempDir()})
+	for name, spec := range map[string]bench.Spec{
+		"plain":   {},
+		"dollars": {Argv: []string{"/bin/x", "$(HOME)", "$$", "a$b"}, Env: []string{"A=$(B)", "B=1"}},
+		"limits":  {Limits: bench.Limits{CPUs: 0.25, Memory: 64 << 20}},
+		"bridge":  {Network: "bridge"},
+		"security": {Security: bench.Security{
+			Seccomp: "unconfined", ReadOnly: true, NoNewPrivileges: true,
+		}},
+		"mounts": {Mounts: []bench.Mount{
+			{Type: "bind", Source: "/srv", Target: "/a"}, {Type: "bind", Source: "/etc", Target: "/b", ReadOnly: true},
+		}},
+		"layer": {Storage: "layer"},
+	} {
+		pod := e.pod(spec, nil, "tare.local/x", "p", "node")
+		got := applied(pod, spec, "", "sha256:x")
+		if spec.Network == "" {
+			spec.Network = "host"
+		}
+		if err := bench.Attest(spec, got); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(pod.Spec.Gates) != 1 || pod.Spec.RestartPolicy != "Never" || pod.Labels[bench.RunLabel] != "run" {
+			t.Errorf("%s: the pod is %+v", name, pod)
+		}
+		if name == "dollars" && pod.Spec.Containers[0].Env[0].Value != "$$(B)" {
+			t.Errorf("a variable's value is expanded: %+v", pod.Spec.Containers[0].Env)
+		}
+	}
+	changed := e.pod(bench.Spec{}, nil, "x", "p", "node")
+	changed.Spec.Containers[0].Resources.Limits = kube.Resources{"cpu": "500m"} // as by a LimitRange
+	if err := bench.Attest(bench.Spec{}, applied(changed, bench.Spec{}, "", "")); !errors.Is(err, bench.ErrMismatch) {
+		t.Errorf("a limit that nobody asked for: %v, want ErrMismatch", err)
+	}
+}
+
+// A container has run if it runs or has ended, and has failed if nothing will change that by itself.
+func TestHasRun(t *testing.T) {
+	with := func(s kube.ContainerState) *kube.Pod {
+		p := &kube.Pod{}
+		p.Status.Containers = []kube.ContainerStatus{{Name: containerName, ID: "containerd://1", State: s}}
+		return p
+	}
+	unscheduled, evicted := &kube.Pod{}, &kube.Pod{}
+	unscheduled.Status.Conditions = []kube.Condition{
+		{Type: "PodScheduled", Status: "False", Reason: "Unschedulable", Message: "0/3 nodes"},
+	}
+	evicted.Status.Phase, evicted.Status.Reason, evicted.Status.Message = "Failed", "Evicted", "disk"
+	for _, c := range []struct {
+		name string
+		pod  *kube.Pod
+		gone bool
+		ran  bool
+		err  string
+	}{
+		{name: "not heard of"},
+		{name: "made", pod: &kube.Pod{}},
+		{name: "waits", pod: with(kube.ContainerState{Waiting: &kube.Waiting{Reason: "ContainerCreating"}})},
+		{name: "runs", pod: with(kube.ContainerState{Running: &kube.Running{}}), ran: true},
+		{name: "has ended", pod: with(kube.ContainerState{Terminated: &kube.Terminated{Reason: "Error", ExitCode: 3}}), ran: true},
+		{
+			name: "no program", err: "no such file",
+			pod: with(kube.ContainerState{Terminated: &kube.Terminated{Reason: "StartError", Message: "no such file"}}),
+		},
+		{
+			name: "no image", err: "ErrImageNeverPull",
+			pod: with(kube.ContainerState{Waiting: &kube.Waiting{Reason: "ErrImageNeverPull"}}),
+		},
+		{name: "no place", pod: unscheduled, err: "0/3 nodes"},
+		{name: "evicted", pod: evicted, err: "Evicted"},
+		{name: "gone", pod: &kube.Pod{}, gone: true, err: "gone"},
+	} {
+		id, ran, err := hasRun(c.pod, c.gone)
+		if ran != c.ran || (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) ||
+			ran && id != "containerd://1" {
+			t.Errorf("%s: %q, %v, %v; want %v, %q", c.name, id, ran, err, c.ran, c.err)
+		}
+	}
+}
+
+// Who waits hears of each change, of the end of all of them, and of the end of his own patience.
+func TestAwait(t *testing.T) {
+	p := &pods{last: map[string]kube.Change{}, changed: make(chan struct{})}
+	pod := func(phase string) kube.Change {
+		x := &kube.Pod{Meta: kube.Meta{Name: "a"}}
+		x.Status.Phase = phase
+		return kube.Change{Pod: x}
+	}
+	runs := func(pod *kube.Pod, _ bool) (bool, error) { return pod != nil && pod.Status.Phase == "Running", nil }
+	heard := make(chan error)
+	go func() { heard <- p.await(t.Context(), "a", runs) }()
+	p.tell(pod("Pending"))
+	p.tell(pod("Running"))
+	if err := <-heard; err != nil {
+		t.Error(err)
+	}
+	p.forget("a")
+	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := p.await(short, "a", runs); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a pod of which nothing is heard: %v", err)
+	}
+	go func() { heard <- p.await(t.Context(), "a", runs) }()
+	over := errors.New("over")
+	p.fail(over)
+	if err := <-heard; !errors.Is(err, over) {
+		t.Errorf("when nothing more is told: %v", err)
+	}
+}

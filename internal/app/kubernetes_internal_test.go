@@ -24,17 +24,22 @@ func TestKubernetesOnRealCluster(t *testing.T) {
 	if lacks, err := readback.Unavailable(readback.Self); err != nil || lacks != 0 {
 		unsupported = append(unsupported, enginetest.Privileged)
 	}
-	enginetest.Run(t, enginetest.Options{
-		Open: func(t testing.TB, s enginetest.Env) bench.Engine {
-			site := &EngineSite{run: s.Run, dir: s.Dir, Images: s.Images}
-			e, err := site.Engine(Instance{Name: "kubernetes", Driver: "kubernetes", Options: map[string]string{
-				"kubeconfig": config, "node": "node1", "endpoint": "unix:///run/tare-cluster/node1/containerd.sock",
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return e
-		},
-		Unsupported: unsupported,
-	})
+	open := func(t testing.TB, s enginetest.Env) bench.Engine {
+		site := &EngineSite{run: s.Run, dir: s.Dir, Images: s.Images}
+		e, err := site.Engine(Instance{Name: "kubernetes", Driver: "kubernetes", Options: map[string]string{
+			"kubeconfig": config, "node": "node1", "endpoint": "unix:///run/tare-cluster/node1/containerd.sock",
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	info, err := open(t, enginetest.Env{Run: "probe"}).Probe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Fact("runtime of pods") == "containerd 1.6.20~ds1" { // mended in 1.6.22
+		unsupported = append(unsupported, enginetest.CompleteOutput)
+	}
+	enginetest.Run(t, enginetest.Options{Open: open, Unsupported: unsupported})
 }

@@ -42,7 +42,7 @@ func (c *container) ID() string { return c.id }
 
 // Attach follows the log, which the server always writes, as it does for the kubelet.
 func (c *container) Attach(_ context.Context, stdout, stderr io.Writer) error {
-	output, err := follow(c.file, stdout, stderr)
+	output, err := follow(c.file, c.foreign, stdout, stderr)
 	if err != nil {
 		return fmt.Errorf("%s: attach %s: %w", c.engine.cfg.Name, c.id, err)
 	}

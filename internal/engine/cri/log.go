@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
-	"sync/atomic"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -17,31 +18,49 @@ import (
 // A logFollower copies the output of a container from the log that the server writes,
 // while it is written.
 type logFollower struct {
-	file  *os.File
-	watch *os.File // inotify: the file has grown, or its writer has closed it
+	name    string
+	rotates bool // another file can get the name while the container runs: only finish ends the copying
 
-	complete atomic.Bool   // the log is, though nobody may have seen its writer close it
-	ended    chan struct{} // closed when everything has been copied or copying has failed
-	err      error         // why copying failed; valid once ended is closed
+	ended chan struct{} // closed when everything has been copied or copying has failed
+	err   error         // why copying failed; valid once ended is closed
+
+	mu       sync.Mutex
+	file     *os.File
+	watch    *os.File // inotify: the file has grown, or its writer has closed it
+	stopped  bool     // by finish or close
+	complete bool     // the log is, though nobody may have seen its writer close it
 }
 
 // follow begins to copy a log, and creates the file if it does not exist yet. The server appends
-// what the container prints, and closes the file after the last line. A nil writer discards.
-func follow(name string, stdout, stderr io.Writer) (*logFollower, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|os.O_CREATE, 0o600)
-	if err != nil {
+// what the container prints, and closes the file after the last line. A nil writer discards. If rotates is true,
+// somebody may give the name to a new file now and then, and has the server write there.
+func follow(name string, rotates bool, stdout, stderr io.Writer) (*logFollower, error) {
+	t := &logFollower{name: name, rotates: rotates, ended: make(chan struct{})}
+	flags := os.O_RDONLY | os.O_CREATE
+	if rotates {
+		flags = os.O_RDONLY // the file is somebody else's
+	}
+	var err error
+	if t.file, t.watch, err = openLog(name, flags); err != nil {
 		return nil, err
 	}
-	watch, err := watchFile(name)
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	t := &logFollower{file: f, watch: watch, ended: make(chan struct{})}
 	go func() {
 		defer close(t.ended)
 		t.err = t.run(&demultiplexer{stdout: &stdstream.Sink{To: stdout}, stderr: &stdstream.Sink{To: stderr}})
 	}()
 	return t, nil
+}
+
+func openLog(name string, flags int) (file, watch *os.File, err error) {
+	file, err = os.OpenFile(name, flags, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	watch, err = watchFile(name)
+	if err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	return file, watch, nil
 }
 
 func watchFile(name string) (*os.File, error) {
@@ -56,35 +75,81 @@ func watchFile(name string) (*os.File, error) {
 	return watch, nil
 }
 
-// run copies until the log is closed, or close ends it.
+// run copies until the log is complete, or close ends it.
 func (t *logFollower) run(to *demultiplexer) error {
 	text, events := make([]byte, 64<<10), make([]byte, 4<<10)
-	for complete := false; ; {
-		err := t.copy(to, text)
-		if err == nil && complete {
+	for closed := false; ; {
+		file, watch, complete := t.now()
+		err := copyLog(to, file, text)
+		if err == nil && (closed || complete) {
+			var other bool
+			if other, err = t.next(); other {
+				closed = false
+				continue
+			}
+		}
+		if err == nil && (complete || closed && !t.rotates) {
 			return to.end()
 		}
 		var n int
 		if err == nil {
-			n, err = t.watch.Read(events)
-		}
-		if errors.Is(err, os.ErrClosed) && t.complete.Load() {
-			return errors.Join(t.copy(to, text), to.end())
+			n, err = watch.Read(events)
 		}
 		if errors.Is(err, os.ErrClosed) {
+			if _, _, complete = t.now(); complete {
+				continue
+			}
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		complete = closedIn(events[:n])
+		closed = closedIn(events[:n])
 	}
 }
 
-// copy copies what the log holds now.
-func (t *logFollower) copy(to *demultiplexer, text []byte) error {
+// now are the files that are read, and whether the log is complete.
+func (t *logFollower) now() (file, watch *os.File, complete bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.file, t.watch, t.complete
+}
+
+// next goes on to the file that has the name now, if it is another one.
+func (t *logFollower) next() (other bool, err error) {
+	if !t.rotates {
+		return false, nil
+	}
+	file, watch, err := openLog(t.name, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil // between two names, or removed
+	}
+	if err != nil {
+		return false, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if sameFile(file, t.file) || t.stopped && !t.complete {
+		return false, errors.Join(file.Close(), watch.Close())
+	}
+	_, _ = t.file.Close(), t.watch.Close() // they were only read
+	t.file, t.watch = file, watch
+	if t.complete {
+		_ = t.watch.Close() // as finish does
+	}
+	return true, nil
+}
+
+func sameFile(a, b *os.File) bool {
+	x, err := a.Stat()
+	y, too := b.Stat()
+	return err == nil && too == nil && os.SameFile(x, y)
+}
+
+// copyLog copies what a file holds now.
+func copyLog(to *demultiplexer, file *os.File, text []byte) error {
 	for {
-		n, err := t.file.Read(text)
+		n, err := file.Read(text)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -111,14 +176,18 @@ func closedIn(events []byte) bool {
 
 // finish lets the copying end with what the log holds now, because it is complete.
 func (t *logFollower) finish() {
-	t.complete.Store(true)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stopped, t.complete = true, true
 	_ = t.watch.Close() // it is only read, and may be closed
 }
 
 // close ends the copying, and returns when no writer is called any more.
 func (t *logFollower) close() {
-	_ = t.watch.Close() // both files are only read
-	_ = t.file.Close()
+	t.mu.Lock()
+	t.stopped, t.complete = true, false
+	_, _ = t.watch.Close(), t.file.Close() // both are only read
+	t.mu.Unlock()
 	<-t.ended
 }
 

@@ -38,7 +38,6 @@ type container struct {
 type onNode struct {
 	found chan struct{} // closed when the rest is set
 	made  bench.Container
-	group string // the pod's control group; "" = none was seen
 	err   error
 }
 
@@ -51,7 +50,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	if err != nil {
 		return nil, err
 	}
-	imageName, digest, err := e.adopter().Stored(ctx, spec.Image)
+	imageName, digest, err := e.node.Stored(ctx, spec.Image)
 	if err != nil {
 		return nil, err
 	}
@@ -131,10 +130,9 @@ func (c *container) adopt(id string) {
 		defer close(n.found)
 		ctx, cancel := context.WithTimeout(context.Background(), adoptLimit)
 		defer cancel()
-		if n.made, n.err = c.engine.adopter().Adopt(ctx, id, c.spec, c.data.At()); n.err != nil {
+		if n.made, n.err = c.engine.node.Adopt(ctx, id, c.spec, c.data.At()); n.err != nil {
 			return
 		}
-		n.group = c.groupOf(ctx, n.made)
 		if c.attached {
 			n.err = n.made.Attach(ctx, c.stdout, c.stderr)
 		}
@@ -259,50 +257,40 @@ func (c *container) Remove(ctx context.Context) error {
 // the pod.
 func (e *Engine) Gone(ctx context.Context, c bench.Container) error {
 	own, err := bench.Own[*container](c, e.cfg.Name)
-	if err != nil || own.onNode == nil || own.onNode.group == "" {
+	if err != nil {
 		return err
 	}
 	groups, err := cgroup.Detect("/")
-	for err == nil {
-		var left []string
-		left, err = groups.List(path.Dir(own.onNode.group))
-		if err == nil && !slices.Contains(left, own.onNode.group) {
+	if err != nil {
+		return nil // there are none
+	}
+	for {
+		left, err := hasGroup(groups, "/", own.pod.UID)
+		if err == nil && !left {
 			return nil
 		}
 		if err == nil {
 			err = bench.Sleep(ctx, lookEvery)
 		}
-	}
-	return own.failed(ctx, "see the control groups go of", err)
-}
-
-// groupOf is the pod's control group, in which those of its containers are; "" if the process has ended.
-func (c *container) groupOf(ctx context.Context, made bench.Container) string {
-	reporter, ok := bench.As[bench.ProcessReporter](c.engine.node)
-	if !ok {
-		return ""
-	}
-	pid, err := reporter.Pid(ctx, made)
-	if err != nil {
-		return ""
-	}
-	groups, err := cgroup.Detect("/")
-	if err != nil {
-		return ""
-	}
-	paths, _ := groups.PathOf(pid)     // none if it has ended just now
-	isPod := func(group string) bool { // systemd has '-' for '/'
-		name := path.Base(group)
-		return strings.Contains(name, c.pod.UID) || strings.Contains(name, strings.ReplaceAll(c.pod.UID, "-", "_"))
-	}
-	for _, group := range paths {
-		for ; len(group) > 1; group = path.Dir(group) {
-			if isPod(group) {
-				return group
-			}
+		if err != nil {
+			return own.failed(ctx, "see the control groups go of", err)
 		}
 	}
-	return ""
+}
+
+// hasGroup reports whether there is a control group of a pod, of whatever class.
+func hasGroup(h *cgroup.Hierarchy, below, uid string) (bool, error) {
+	groups, err := h.List(below)
+	for _, group := range groups {
+		name := path.Base(group)
+		if strings.Contains(name, uid) || strings.Contains(name, strings.ReplaceAll(uid, "-", "_")) { // as with systemd
+			return true, nil
+		}
+		if found, err := hasGroup(h, group, uid); found || err != nil {
+			return found, err
+		}
+	}
+	return false, err
 }
 
 // hereOf is a container of this engine that runs, as the node's runtime has it.

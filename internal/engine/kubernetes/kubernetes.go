@@ -35,16 +35,24 @@ type Config struct {
 	Context    string // in it; empty = its current one
 	Namespace  string // of the pods; empty = that of the context
 	Node       string // the name of this machine in the cluster; empty = the node that has booted when this machine has
-	// Runtime drives the node's container runtime, under the same name, run and directory. It must be a bench.Adopter.
-	Runtime bench.Engine
+	Runtime    Runtime
+}
+
+// A Runtime drives the node's container runtime, under the same name, run and directory.
+type Runtime interface {
+	bench.Engine
+	bench.Adopter
+	bench.ProcessReporter
+	bench.Addresser
+	bench.Cleaner
 }
 
 // Engine makes pods.
 type Engine struct {
 	cfg    Config
 	run    owned.Run
-	prefix string       // of the names of pods
-	node   bench.Engine // Config.Runtime
+	prefix string // of the names of pods
+	node   Runtime
 	data   *datadir.Manager
 	number atomic.Int64 // of the last pod
 
@@ -167,7 +175,7 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if err := e.data.Prepare(spec); err != nil {
 		return err
 	}
-	spec.Storage = "" // the runtime makes no directory for it
+	spec.Storage, spec.Data, spec.DataName = "", "", "" // the runtime makes no directory for it
 	return e.node.Prepare(ctx, spec)
 }
 

@@ -11,20 +11,8 @@ import (
 	"github.com/tare-bench/tare/internal/fleet/kube"
 )
 
-// adopter is the node's runtime as one that takes on what the kubelet makes.
-func (e *Engine) adopter() bench.Adopter {
-	a, _ := bench.As[bench.Adopter](e.node) // see Config.Runtime
-	return a
-}
-
 // Daemons are those of the node's container runtime.
-func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
-	reporter, ok := bench.As[bench.ProcessReporter](e.node)
-	if !ok {
-		return nil, e.run.Unsupported("the processes of the node's runtime are not known")
-	}
-	return reporter.Daemons(ctx)
-}
+func (e *Engine) Daemons(ctx context.Context) ([]int, error) { return e.node.Daemons(ctx) }
 
 // Pid is the container's first process.
 func (e *Engine) Pid(ctx context.Context, c bench.Container) (int, error) {
@@ -32,47 +20,25 @@ func (e *Engine) Pid(ctx context.Context, c bench.Container) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	reporter, ok := bench.As[bench.ProcessReporter](e.node)
-	if !ok {
-		return 0, e.run.Unsupported("the processes of the node's runtime are not known")
-	}
-	return reporter.Pid(ctx, made)
+	return e.node.Pid(ctx, made)
 }
 
 // Address implements bench.Addresser.
 func (e *Engine) Address(ctx context.Context, c bench.Container, p bench.Port) (netip.AddrPort, error) {
-	addresser, made, err := e.addresser(ctx, c)
+	made, err := e.hereOf(ctx, c)
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
-	return addresser.Address(ctx, made, p)
+	return e.node.Address(ctx, made, p)
 }
 
 // Path implements bench.Addresser.
 func (e *Engine) Path(ctx context.Context, c bench.Container, p bench.Port) ([]string, error) {
-	addresser, made, err := e.addresser(ctx, c)
+	made, err := e.hereOf(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	return addresser.Path(ctx, made, p)
-}
-
-func (e *Engine) addresser(ctx context.Context, c bench.Container) (bench.Addresser, bench.Container, error) {
-	made, err := e.hereOf(ctx, c)
-	addresser, ok := bench.As[bench.Addresser](e.node)
-	if err == nil && !ok {
-		err = e.run.Unsupported("the node's runtime tells no addresses")
-	}
-	return addresser, made, err
-}
-
-// cleaner is the node's runtime as one that finds what dead runs have left in it.
-func (e *Engine) cleaner() (bench.Cleaner, error) {
-	c, ok := bench.As[bench.Cleaner](e.node)
-	if !ok {
-		return nil, e.run.Unsupported("nothing can be removed from the node's runtime")
-	}
-	return c, nil
+	return e.node.Path(ctx, made, p)
 }
 
 // Leftovers lists the pods of dead runs, and then what is left of them on this node, with their images.
@@ -91,11 +57,7 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 			left.Add(p.Labels[owned.Label], owned.KindPod, p.Name)
 		}
 	}
-	node, err := e.cleaner()
-	if err != nil {
-		return left.Found, err
-	}
-	onNode, err := node.Leftovers(ctx, dead)
+	onNode, err := e.node.Leftovers(ctx, dead)
 	return append(left.Found, onNode...), err
 }
 
@@ -107,11 +69,7 @@ func isOurs(p *kube.Pod) bool {
 // RemoveLeftover implements bench.Cleaner.
 func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	if l.Kind != owned.KindPod || l.Engine != e.cfg.Name {
-		node, err := e.cleaner()
-		if err != nil {
-			return err
-		}
-		return node.RemoveLeftover(ctx, l)
+		return e.node.RemoveLeftover(ctx, l)
 	}
 	c, err := e.connect(ctx)
 	if err != nil {
@@ -144,4 +102,9 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 			return e.failed(ctx, "remove pod "+l.ID, err)
 		}
 	}
+}
+
+// RemoveData implements bench.DataHolder.
+func (e *Engine) RemoveData(_ context.Context, spec bench.Spec) error {
+	return e.data.RemoveNamed(spec)
 }

@@ -91,7 +91,8 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 		return bench.EngineInfo{}, err
 	}
 	info := bench.EngineInfo{Name: e.cfg.Name, Driver: "kubernetes", Version: c.version, Facts: []bench.Label{
-		{Key: "kubelet", Value: c.node.Status.Info.Kubelet}, {Key: "node", Value: c.node.Name},
+		{Key: "kubelet", Value: c.node.Status.Info.Kubelet},
+		{Key: "node", Value: c.node.Name},
 		{Key: "runtime of pods", Value: runtime.Fact("server") + " " + runtime.Version},
 	}}
 	for _, f := range runtime.Facts {

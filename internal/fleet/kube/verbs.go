@@ -95,7 +95,9 @@ func (c *Client) Delete(ctx context.Context, o Object) error { return c.delete(c
 
 // DeleteIn is Delete for a pod whose processes have so many seconds to end. The pod is gone when the kubelet has removed
 // what it has made, which 0 does not wait for.
-func (c *Client) DeleteIn(ctx context.Context, p *Pod, seconds int64) error { return c.delete(ctx, p, &seconds) }
+func (c *Client) DeleteIn(ctx context.Context, p *Pod, seconds int64) error {
+	return c.delete(ctx, p, &seconds)
+}
 
 func (c *Client) delete(ctx context.Context, o Object, grace *int64) error {
 	r, err := c.request("delete", http.MethodDelete, o.kind(), o.meta().Namespace, o.meta().Name)

@@ -274,7 +274,7 @@ func TestFleetHost(t *testing.T) {
 		t.Skip("runc is not here")
 	}
 	s, p := startCluster(t, "web-1", "web-2", "web-3")
-	result := p.must(t, fleetArgs("run", "--host", "--engine", "native,runc", "--round", "6s", "--confirm", "0")...)
+	result := p.must(t, fleetArgs("run", "--host", "--engine", "native,runc", "--round", "12s", "--confirm", "0")...)
 	wantCosts(t, p.shownFleet(t), "runc", 3, result.stderr)
 	wantNoObjects(t, s)
 	p.nothingLeft(t)

@@ -64,7 +64,7 @@ lint: build $(AGENTS)/arm64/tare-agent ## what of it needs no engines
 test: build ## the tests of it alone
 	scripts/with-engines scripts/check pure race live timing
 
-soak: build $(AGENTS)/arm64/tare-agent ## the long form, at most an hour; run it before an issue is called resolved
+soak: build $(AGENTS)/arm64/tare-agent ## the long form, an hour and a half; run it before an issue is called resolved
 	scripts/with-engines scripts/soak/run $(STAGES)
 
 generate: build ## docs that are made from the code

@@ -75,8 +75,8 @@ func (a *App) PlanFleet(
 		Host: r.Host, GroupBy: r.GroupBy,
 	}
 	found, err := cluster.CheckFirst(ctx, c, request)
-	if err != nil || len(r.Networks) == 0 {
-		return found, err
+	if err != nil {
+		return nil, err
 	}
 	f := &found.Plan.Fleet
 	if n := len(f.Nodes); f.Throughput && n > pairs.MostBulk {
@@ -84,13 +84,21 @@ func (a *App) PlanFleet(
 			"%d: choose some with --nodes", pairs.MostBulk, n))
 		return found, nil
 	}
-	if slots := slotTime(len(f.Nodes), pairs.PerRound(len(f.Nodes), f.Rounds), f.Throughput); r.Round == 0 {
-		f.Round += slots
-		found.Estimate()
-	} else if slots >= f.Round {
-		found.Problems = append(found.Problems, fmt.Sprintf("the round trips of a round take %v, and a round has %v: "+
-			"ask for longer rounds, such as --round %v", slots, f.Round, slots+round))
+	if len(f.Networks) > 0 {
+		f.Slots = slotTime(len(f.Nodes), pairs.PerRound(len(f.Nodes), f.Rounds), f.Throughput)
 	}
+	switch block := ExpectedBlock(ctx, s, plan); {
+	case r.Round == 0:
+		f.Round += f.Slots
+	case f.Slots >= f.Round:
+		found.Problems = append(found.Problems, fmt.Sprintf("the round trips of a round take %v, and a round has %v: "+
+			"ask for longer rounds, such as --round %v", f.Slots, f.Round, f.Slots+a.fleetRound(ctx, s, plan)))
+	case block > f.Round-f.Slots:
+		found.Notes = append(found.Notes, fmt.Sprintf("a block took %v here, and a round has %v for it: nodes that take as "+
+			"long miss rounds, unless you ask for longer ones, such as --round %v", block.Round(100*time.Millisecond),
+			f.Round-f.Slots, f.Slots+a.fleetRound(ctx, s, plan)))
+	}
+	found.Estimate()
 	return found, nil
 }
 

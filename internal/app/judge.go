@@ -178,11 +178,11 @@ func (j *judging) logarithms(r *bench.Run, metric, cell, pass, rounds int) []flo
 // roundOf is in which round of a pass a sample was measured. A pod that was late has left out rounds, so that its
 // blocks have other numbers; where nobody knows when the pass began, they have the same.
 func (j *judging) roundOf(s *bench.Sample, pass int) int {
-	if pass >= len(j.fleet.Starts) || j.fleet.Starts[pass].IsZero() || j.fleet.Round <= 0 {
+	if pass >= len(j.fleet.Starts) || j.fleet.Starts[pass].IsZero() || j.fleet.RoundOf(pass+1) <= 0 {
 		return s.Trial.Block
 	}
 	since := s.Began.Sub(j.fleet.Starts[pass])
-	return int(math.Floor(float64(since) / float64(j.fleet.Round)))
+	return int(math.Floor(float64(since) / float64(j.fleet.RoundOf(pass+1))))
 }
 
 // agree takes the metrics of the first run, and refuses runs that have others.

@@ -263,7 +263,7 @@ func (p *fleetProgress) observe(phase cluster.Phase, done, total int) {
 			rounds = f.Confirm
 		}
 		p.from = f.Starts[p.pass-1]
-		p.until = p.from.Add(time.Duration(rounds) * f.Round)
+		p.until = p.from.Add(time.Duration(rounds) * f.RoundOf(p.pass))
 	}
 	if changed {
 		p.lastHeartbeat = time.Time{} // each phase is said at once
@@ -295,14 +295,15 @@ func (p *fleetProgress) text() string {
 	case cluster.Cleaning:
 		return "removing the fleet from the cluster"
 	case cluster.Measuring:
+		round := p.fleet.RoundOf(p.pass)
 		switch now := p.now(); {
 		case p.from.IsZero():
 			return fmt.Sprintf("%s%d of %d nodes read", again, p.done, p.total)
 		case now.Before(p.from):
 			return fmt.Sprintf("%sthe first round begins in %s", again, left(p.from))
 		case now.Before(p.until):
-			return fmt.Sprintf("%sround %d of %d, %s left; %d of %d nodes read", again, 1+int(now.Sub(p.from)/p.fleet.Round),
-				int(p.until.Sub(p.from)/p.fleet.Round), left(p.until), p.done, p.total)
+			return fmt.Sprintf("%sround %d of %d, %s left; %d of %d nodes read", again, 1+int(now.Sub(p.from)/round),
+				int(p.until.Sub(p.from)/round), left(p.until), p.done, p.total)
 		}
 		return fmt.Sprintf("%s%d of %d nodes read, the rounds are over", again, p.done, p.total)
 	}

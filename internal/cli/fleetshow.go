@@ -315,7 +315,7 @@ func (a *invocation) fleetClean(ctx context.Context, t *app.App, o clusterOption
 			continue
 		}
 		if len(named) == 0 && !x.Over(time.Now()) {
-			a.notice("fleet %s is still measured: it stays, unless you name it", id)
+			a.notice("fleet %s may still be measured: it stays, unless you name it", id)
 			continue
 		}
 		n, cleanErr := t.CleanFleet(ctx, c, c.Namespace(), id, h)

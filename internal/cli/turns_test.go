@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"fmt"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -37,10 +38,20 @@ func TestWorkloadsInTurns(t *testing.T) {
 			args := slices.Concat([]string{"run", workload, "--engine", engines}, strings.Fields(options), []string{
 				"--blocks", "1", "--warmup", "0", "--washout", "off", "--precision", "off", "--no-control",
 			})
-			p.must(t, append(args, "--interleave", "off")...)
-			whole := p.last(t)
-			p.must(t, append(args, "--interleave", "20ms")...)
-			wantSameValues(t, whole, p.last(t))
+			measure := func() (farOff map[string]string) {
+				p.must(t, append(args, "--interleave", "off")...)
+				whole := p.last(t)
+				p.must(t, append(args, "--interleave", "20ms")...)
+				return wantSameValues(t, whole, p.last(t))
+			}
+			if first := measure(); len(first) > 0 {
+				again := measure() // a busy machine can delay one start; a wrong unit is wrong again
+				for name, what := range first {
+					if again[name] != "" {
+						t.Errorf("%s; again: %s", what, again[name])
+					}
+				}
+			}
 			p.nothingLeft(t)
 		})
 	}
@@ -73,9 +84,10 @@ func TestNoTurnsOnOnePort(t *testing.T) {
 }
 
 // wantSameValues wants the trials of a run to have taken turns, and to have values where those of a whole one have
-// them, and of such a size.
-func wantSameValues(t *testing.T, whole, turns *bench.Run) {
+// them. It returns the values that are of quite another size, by metric and cell.
+func wantSameValues(t *testing.T, whole, turns *bench.Run) (farOff map[string]string) {
 	t.Helper()
+	farOff = map[string]string{}
 	if len(turns.Samples) != 2 || len(whole.Samples) != 2 {
 		t.Fatalf("%d and %d trials, want 2 each", len(whole.Samples), len(turns.Samples))
 	}
@@ -95,10 +107,12 @@ func wantSameValues(t *testing.T, whole, turns *bench.Run) {
 			const much = 50 // times: what is told in another unit, or divided by another time, is far off
 			a, b := want[m.Name], got[m.Name]
 			if m.Role == bench.Primary && a > 0 && (b < a/much || b > a*much) {
-				t.Errorf("%s of cell %d is %v in turns, %v in one go", m.Name, s.Trial.Cell, b, a)
+				where := fmt.Sprintf("%s of cell %d", m.Name, s.Trial.Cell)
+				farOff[where] = fmt.Sprintf("%s is %v in turns, %v in one go", where, b, a)
 			}
 		}
 	}
+	return farOff
 }
 
 // dependsOnCounts matches metrics that only trials with enough operations have, or those with enough CPU time.

@@ -38,7 +38,9 @@ type Fleet struct {
 	// the same seed.
 	Seed   uint64        `json:"seed,string"`
 	Rounds int           `json:"rounds"`   // of the first pass; ≥ 1
-	Round  time.Duration `json:"round_ns"` // from the beginning of a round to the next
+	Round  time.Duration `json:"round_ns"` // from the beginning of a round to the next, in the first pass
+	// Slots is the part of such a round in which nodes meet. The rounds of the second pass do not have it.
+	Slots time.Duration `json:"slots_ns,omitempty"`
 	// Confirm is how many rounds the second pass has, in which suspects are measured again; 0 = there is none.
 	Confirm int `json:"confirm,omitempty"`
 	// Smallest is the smallest effect worth knowing, as a ratio: 0.02 = 2 %; 0 = as fleet/odd has it.
@@ -110,6 +112,14 @@ type Outcome struct {
 	Address string `json:"address,omitempty"` // of the pod
 	// Admitted lists how the pod differs from what was asked for, such as a limit that the cluster added.
 	Admitted []string `json:"admitted,omitempty"`
+}
+
+// RoundOf is how long a round of a pass, 1 or 2, is.
+func (f *Fleet) RoundOf(pass int) time.Duration {
+	if pass == 2 {
+		return f.Round - f.Slots
+	}
+	return f.Round
 }
 
 // AheadIn is how far a node's clock was ahead of the cluster's when a pass began; 0 = nothing was allowed for.

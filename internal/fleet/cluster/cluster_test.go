@@ -643,6 +643,36 @@ func TestKilledClient(t *testing.T) {
 	}
 }
 
+// TestLate has a client that looks when all should be over, as after its machine has slept: what seems to run is read
+// before it is given up.
+func TestLate(t *testing.T) {
+	var nodes []string
+	for i := range 3 * atOnce {
+		nodes = append(nodes, fmt.Sprintf("n%02d", i))
+	}
+	s := kubetest.Start(t, kubetest.Options{Run: func(p *kubetest.Process) kubetest.Ending {
+		play(p, nil)
+		<-p.Context().Done() // nobody tells that it has ended
+		return kubetest.Ending{Code: 143}
+	}}, nodes...)
+	p, kept := plan(nodes...), newStore()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	if err := start(ctx, s.Client(), p, 1, nil, kept.hooks(), quick); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(100 * time.Millisecond) // the pods have written what they know
+	late := quick
+	late.sweep, late.late = time.Hour, -time.Hour
+	if err := gather(ctx, s.Client(), p, 1, kept.hooks(), late); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range nodes {
+		check(t, p, n, fleet.Done, rounds, "")
+	}
+	mustClean(t, s, p)
+}
+
 // TestTokens stops a client at each request while it makes what pods need in two namespaces: the pods of both are given
 // the same token by the next client, as they could not know each other otherwise.
 func TestTokens(t *testing.T) {

@@ -156,6 +156,6 @@ func (f *Found) Over(now time.Time) bool {
 	p := &f.Plan.Fleet
 	pass := max(1, len(p.Starts))
 	young := now.Sub(p.Began) < rampLimit(f.Plan.pods()) && len(p.Starts) == 0
-	running := len(p.Starts) > 0 && now.Before(p.Starts[pass-1].Add(time.Duration(f.Plan.rounds(pass))*p.Round))
+	running := len(p.Starts) > 0 && now.Before(p.Starts[pass-1].Add(time.Duration(f.Plan.rounds(pass))*p.RoundOf(pass)))
 	return f.Active == 0 && !young && !running
 }

@@ -22,7 +22,8 @@ func sweepTime(nodes int) time.Duration {
 type reading struct {
 	log    *podlog.Reader
 	busy   bool      // it is being read
-	last   time.Time // it was asked for then
+	last   time.Time // it was asked for then, by the wall clock: the client's machine may sleep
+	read   time.Time // as last, of the last time that it could be read
 	again  time.Time // it is not asked for before
 	failed time.Time // since when it could not be read; zero = it could
 	tries  int       // how often it was read since the pod has ended
@@ -55,7 +56,7 @@ func gather(ctx context.Context, c *kube.Client, p *Plan, pass int, h Hooks, at 
 		return err
 	}
 	for _, m := range s.nodes {
-		m.log = &reading{log: podlog.NewReader(), last: time.Now()}
+		m.log = &reading{log: podlog.NewReader(), last: time.Now().Round(0)}
 	}
 	if s.pace.sweep == 0 {
 		s.pace.sweep = sweepTime(len(s.nodes))
@@ -97,7 +98,7 @@ func (s *session) follow(ctx context.Context) error {
 	changes, failed := s.watch(ctx)
 	g := &gathering{
 		session: s, ctx: ctx, slots: make(chan struct{}, atOnce), read: make(chan readDone, atOnce),
-		end:  s.p.Fleet.Starts[s.pass-1].Add(time.Duration(s.p.rounds(s.pass))*s.p.Fleet.Round + s.pace.late),
+		end:  s.p.Fleet.Starts[s.pass-1].Add(time.Duration(s.p.rounds(s.pass))*s.p.Fleet.RoundOf(s.pass) + s.pace.late),
 		jobs: time.Now(),
 	}
 	s.server = s.serverAhead(ctx)
@@ -215,7 +216,7 @@ func (m *member) hasLog() bool {
 // ask reads the log of a member.
 func (g *gathering) ask(m *member) {
 	l, pod, over := m.log, m.pod, m.over()
-	l.busy, l.last = true, time.Now()
+	l.busy, l.last = true, time.Now().Round(0)
 	g.under++
 	go func() {
 		err := func() error {
@@ -254,7 +255,7 @@ func (g *gathering) took(r readDone) error {
 	l.busy, l.again = false, now.Add(g.pace.retry)
 	switch {
 	case r.err == nil:
-		l.failed = time.Time{}
+		l.failed, l.read = time.Time{}, l.last
 	case l.failed.IsZero():
 		l.failed = now
 		g.trouble(fmt.Errorf("node %s: %w", m.name, r.err))
@@ -345,14 +346,17 @@ func (g *gathering) look() error {
 		}
 	}
 	if now.After(g.jobs) {
-		g.jobs = now.Add(g.pace.jobs)
+		g.jobs = now.Round(0).Add(g.pace.jobs) // by the wall clock, so that it is due after a sleep
 		if err := g.lookForPods(); err != nil {
 			return err
 		}
 	}
-	given := now.Add(g.server).After(g.end) || g.onlyStuck()
+	late, stuck := now.Add(g.server).After(g.end), g.onlyStuck()
 	for _, m := range g.nodes {
-		if !given || m.ended() || m.log.busy {
+		if m.ended() || m.log.busy || !late && !stuck {
+			continue
+		}
+		if late && !stuck && g.mayHaveMore(m, now) {
 			continue
 		}
 		if err := g.finish(m, g.late(m)); err != nil {
@@ -360,6 +364,24 @@ func (g *gathering) look() error {
 		}
 	}
 	return nil
+}
+
+// mayHaveMore reports whether a member must not be given up yet, though its time is over: this client may have slept, or
+// have begun only now. So it is looked for, and its log is read once more.
+func (g *gathering) mayHaveMore(m *member, now time.Time) bool {
+	l := m.log
+	switch {
+	case m.pod == nil:
+		return !m.looked
+	case !m.hasLog() || l.read.Add(g.server).After(g.end):
+		return false
+	case !l.failed.IsZero() && now.Sub(l.failed) > g.pace.lost:
+		return false
+	}
+	if !now.Before(l.again) && g.under < atOnce {
+		g.ask(m)
+	}
+	return true
 }
 
 // late is why a member has not ended when all should have.

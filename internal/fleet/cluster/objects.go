@@ -155,7 +155,7 @@ func readPlan(m *kube.ConfigMap) (*Plan, error) {
 			f.Format, fleet.Format))
 	case validID(f.ID) != nil || m.Name != rootName(f.ID) || m.Labels[kube.LabelRun] != f.ID:
 		return fail(fmt.Errorf("it is that of fleet %.80q", f.ID))
-	case len(f.Namespaces) != want || f.Namespaces[0] != m.Namespace || len(f.Nodes) == 0 || f.Rounds < 1 || f.Round <= 0:
+	case len(f.Namespaces) != want || f.Namespaces[0] != m.Namespace || len(f.Nodes) == 0 || f.Rounds < 1 || f.RoundOf(2) <= 0:
 		return fail(fmt.Errorf("its namespaces, nodes or rounds make no sense"))
 	}
 	return &p, nil
@@ -262,7 +262,7 @@ func (p *Plan) rounds(pass int) int {
 
 // deadline is when a Job, of so many in a pass, is stopped if its pod does not end by itself.
 func (p *Plan) deadline(pass, jobs int) time.Duration {
-	return rampLimit(jobs) + signalTime + time.Duration(p.rounds(pass)+2)*p.Fleet.Round + 10*time.Minute
+	return rampLimit(jobs) + signalTime + time.Duration(p.rounds(pass)+2)*p.Fleet.RoundOf(pass) + 10*time.Minute
 }
 
 // memoryOf and cpusOf are what the pod of a network is given: see Pod.

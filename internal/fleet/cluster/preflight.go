@@ -182,7 +182,7 @@ func (p *Plan) check() error {
 	switch {
 	case f.Image == "":
 		return errors.New("the fleet has no image")
-	case f.Rounds < 1 || f.Round <= 0:
+	case f.Rounds < 1 || f.RoundOf(2) <= 0:
 		return fmt.Errorf("%d rounds of %v make no fleet", f.Rounds, f.Round)
 	case p.Pod.Memory <= 0 || p.Pod.Disk <= 0:
 		return errors.New("pods need memory and a disk")
@@ -407,7 +407,7 @@ func (f *Preflight) Estimate() {
 	f.Ramp = rampTime(pods)
 	length := f.Ramp + signalTime + time.Duration(p.Fleet.Rounds)*p.Fleet.Round
 	if p.Fleet.Confirm > 0 {
-		length += 2*signalTime + time.Duration(p.Fleet.Confirm)*p.Fleet.Round // of few nodes: the ramp is short
+		length += 2*signalTime + time.Duration(p.Fleet.Confirm)*p.Fleet.RoundOf(2) // of few nodes: the ramp is short
 	}
 	f.Length = length.Round(time.Second)
 	f.CPUSeconds = 0

@@ -391,7 +391,7 @@ func (s *session) someRun() error {
 func (s *session) signal(ctx context.Context) *fleet.Start {
 	f := &s.p.Fleet
 	s.server = s.serverAhead(ctx)
-	start := &fleet.Start{Pass: s.pass, Round: f.Round, Seed: f.Seed, Peers: []fleet.Peer{}}
+	start := &fleet.Start{Pass: s.pass, Round: f.RoundOf(s.pass), Seed: f.Seed, Peers: []fleet.Peer{}}
 	var off []string
 	for i, m := range s.nodes {
 		if !m.measures() || !m.running() {

@@ -252,8 +252,8 @@ func effect(x []float64) Effect {
 	}
 }
 
-// enough is how many rounds an interval takes.
-var enough = stat.MinPairs(level, 1)
+// Enough is how many rounds an interval takes: with fewer, no node is named.
+var Enough = stat.MinPairs(level, 1)
 
 // verdict says what an effect means. It is named if p says that it is not chance, it is beyond the limit, and all of its
 // interval is beyond clearly.
@@ -263,7 +263,7 @@ func verdict(e Effect, p, limit, clearly float64, rounds int) Verdict {
 		return Slow
 	case p <= 1-level && e.Estimate < -limit && e.High < -clearly:
 		return Fast
-	case rounds >= enough && -limit < e.Low && e.High < limit:
+	case rounds >= Enough && -limit < e.Low && e.High < limit:
 		return Ordinary
 	default:
 		return Unclear

@@ -32,7 +32,7 @@ func cost(in Input, bulk bool) *Effect {
 		return nil
 	}
 	var e Effect
-	if len(pairs) >= enough {
+	if len(pairs) >= Enough {
 		e = effect(medians(pairs))
 	} else {
 		e = effect(medians(rounds))

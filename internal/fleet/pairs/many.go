@@ -40,7 +40,7 @@ func (s *study) testMany() {
 	for _, i := range s.judged {
 		n := &s.Nodes[i]
 		n.Effect, n.Rounds = effect(nodes[i].effects), len(nodes[i].effects)
-		if n.Rounds >= enough {
+		if n.Rounds >= Enough {
 			s.nodeClaims = append(s.nodeClaims, claim{twoSided(nodes[i].places, n.Rounds), []*float64{&n.P}})
 		}
 	}
@@ -220,7 +220,7 @@ func (s *study) nameMany() {
 	}
 	for i := range s.Links {
 		if l := &s.Links[i]; s.judges(*l) {
-			l.Verdict = verdict(l.Effect, l.P, s.LinkLimit, s.LinkLimit, enough)
+			l.Verdict = verdict(l.Effect, l.P, s.LinkLimit, s.LinkLimit, Enough)
 		}
 	}
 }

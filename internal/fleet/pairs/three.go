@@ -61,7 +61,7 @@ func (s *study) testThree() {
 		n, l := &s.Nodes[i], s.opposite(k)
 		n.Effect, n.Rounds = effect(t.against(k)), rounds
 		l.Effect, l.Rounds = n.negative(), rounds
-		if rounds >= enough {
+		if rounds >= Enough {
 			s.nodeClaims = append(s.nodeClaims, claim{twoSided(places[k], rounds), []*float64{&n.P, &l.P}})
 		}
 	}

@@ -41,11 +41,11 @@ type Document struct {
 // Counts are how many nodes have each verdict; a node counts once, with the verdict that stands out most.
 type Counts struct {
 	Nodes       int `json:"nodes"` // of the cluster that were asked for
-	Odd         int `json:"odd"`   // slow or fast
+	Odd         int `json:"odd"`   // slow or fast, in a metric or on paths
 	Suspect     int `json:"suspect"`
 	Unsteady    int `json:"unsteady"`
 	Ordinary    int `json:"ordinary"`
-	Unclear     int `json:"unclear"`
+	Unclear     int `json:"unclear"` // those that the second pass did not confirm included
 	NotMeasured int `json:"not_measured"` // left out ones included
 }
 
@@ -85,7 +85,7 @@ type Node struct {
 	Run          string      `json:"run,omitempty"`    // the ID of its run
 	Rounds       int         `json:"rounds"`
 	Clock        float64     `json:"clock_ahead_seconds"` // of the nodes that it met, or of the API server
-	Verdict      odd.Verdict `json:"verdict"`             // the one that stands out most
+	Verdict      odd.Verdict `json:"verdict"`             // the one that stands out most, of findings and paths
 	Findings     []Finding   `json:"findings,omitempty"`  // as Document.Metrics
 }
 
@@ -191,6 +191,7 @@ func New(in Input) *Document {
 	for _, p := range in.Paths {
 		d.Paths = append(d.Paths, newPath(f, p))
 	}
+	d.nameByPaths()
 	d.count()
 	d.warn(f)
 	slices.SortStableFunc(d.Nodes, func(a, b Node) int {
@@ -322,6 +323,35 @@ func newPath(f *fleet.Fleet, r pairs.Result) Path {
 		p.Apart = append(p.Apart, name(n))
 	}
 	return p
+}
+
+// nameByPaths gives the nodes that round trips or throughput name their verdict.
+func (d *Document) nameByPaths() {
+	for i := range d.Nodes {
+		n := &d.Nodes[i]
+		for j := range d.Paths {
+			x := d.Paths[j].nodeCalled(n.Name)
+			if x == nil || !stands(x.Verdict) {
+				continue
+			}
+			verdict := odd.Slow
+			if x.Verdict == pairs.Fast {
+				verdict = odd.Fast
+			}
+			if rank(verdict) < rank(n.Verdict) {
+				n.Verdict = verdict
+			}
+		}
+	}
+}
+
+// nodeCalled is what a path tells of a node; nil = nothing.
+func (p *Path) nodeCalled(name string) *PathNode {
+	i := slices.IndexFunc(p.Nodes, func(n PathNode) bool { return n.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &p.Nodes[i]
 }
 
 // ratio is an effect on times as a ratio, or as that of rates.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/fleet"
 	"github.com/tare-bench/tare/internal/fleet/odd"
+	"github.com/tare-bench/tare/internal/fleet/pairs"
 	"github.com/tare-bench/tare/internal/text/plain"
 	"github.com/tare-bench/tare/internal/text/term"
 	"github.com/tare-bench/tare/internal/text/unit"
@@ -93,11 +94,10 @@ func (s *screen) stand() {
 // longestName is how much room names have in a column; longer ones are whole, too.
 const longestName = 24
 
-// A standing is a finding that makes a node stand out.
+// A standing is why a node stands out, in words.
 type standing struct {
-	node    *Node
-	finding *Finding
-	metric  *Metric
+	node *Node
+	text string
 }
 
 // standing lists them, node by node.
@@ -106,7 +106,13 @@ func (s *screen) standing() (all []standing) {
 		n := &s.Nodes[i]
 		for m := range n.Findings {
 			if f := &n.Findings[m]; rank(f.Verdict) <= rank(odd.Unsteady) {
-				all = append(all, standing{n, f, &s.Metrics[m]})
+				all = append(all, standing{n, f.stands(&s.Metrics[m], n.Group)})
+			}
+		}
+		for j := range s.Paths {
+			p := &s.Paths[j]
+			if x := p.nodeCalled(n.Name); x != nil && stands(x.Verdict) {
+				all = append(all, standing{n, p.stands(x)})
 			}
 		}
 	}
@@ -123,28 +129,22 @@ func (s *screen) nobody() string {
 	case s.Counts.Suspect > 0:
 		return "No node is known to be odd; suspects were not measured again."
 	}
+	for i := range s.Paths {
+		if slices.ContainsFunc(s.Paths[i].Links, func(l PathLink) bool { return stands(l.Verdict) }) {
+			return "No node is known to be odd, but a link is: see below."
+		}
+	}
 	return "No node is known to be odd."
 }
 
 // finding is one line, which goes on below: node2  36 % slower (24–54 %) than the others: compute. Waiting …
 func (s *screen) finding(one standing, width int) {
-	n, f, m := one.node, one.finding, one.metric
-	text := f.Text + ": " + m.Title
-	if f.Verdict == odd.Slow || f.Verdict == odd.Fast {
-		text = f.Text + " than the others: " + m.Title
-		if m.isSmall(n.Group) {
-			text = "differs from the others, " + f.Text + ": " + m.Title
-		}
-	}
-	if len(f.Reasons) > 0 {
-		text += "; " + strings.Join(f.Reasons, ", ")
-	}
-	begin := term.Pad(plain.Line(n.Name), width, false) + "  "
+	begin := term.Pad(plain.Line(one.node.Name), width, false) + "  "
 	if s.Color {
-		term.WriteHanging(s.w, "\x1b[1m"+begin+"\x1b[0m", term.Width(begin), text, s.Width)
+		term.WriteHanging(s.w, "\x1b[1m"+begin+"\x1b[0m", term.Width(begin), one.text, s.Width)
 		return
 	}
-	term.WriteWrapped(s.w, begin, text, s.Width)
+	term.WriteWrapped(s.w, begin, one.text, s.Width)
 }
 
 // notCompared is why a node that was measured is not compared.
@@ -237,7 +237,7 @@ func (s *screen) paths() {
 			}
 		}
 		for _, n := range p.Nodes {
-			if stands(n.Verdict) {
+			if stands(n.Verdict) || s.All {
 				show(n.Name, p.node(&n))
 			}
 		}
@@ -258,7 +258,11 @@ func (s *screen) paths() {
 		if len(p.Apart) > 0 {
 			term.WriteWrapped(s.w, "  ", "not judged, since few nodes are in their zone: "+few(p.Apart), s.Width)
 		}
-		if shown == 0 {
+		switch {
+		case shown > 0:
+		case s.Rounds < pairs.Enough:
+			s.line(fmt.Sprintf("  No link stands out; it takes %d rounds to name a node.", pairs.Enough))
+		default:
 			s.line("  No node and no link stands out.")
 		}
 		s.gap()
@@ -331,11 +335,10 @@ func (s *screen) next() {
 		all = append(all, [2]string{"tare fleet gather " + plain.Line(s.Fleet), "takes what the cluster still has"})
 	}
 	if needs := s.needs(); needs > s.Rounds && isName(s.Experiment) {
-		means := "would probably make the unclear ones clear"
-		if !strings.HasPrefix(s.Image, "localhost/") { // fleet run takes that one by itself
-			means = "with the same --image " + means
-		}
-		all = append(all, [2]string{fmt.Sprintf("tare fleet run %s --rounds %d", s.Experiment, needs), means})
+		all = append(all, [2]string{
+			fmt.Sprintf("tare fleet run %s … --rounds %d", s.Experiment, needs),
+			"with the same options as before would probably make the unclear ones clear",
+		})
 	}
 	if !s.All {
 		all = append(all, [2]string{"tare fleet show " + plain.Line(s.Fleet) + " --all", "every node"})

@@ -40,6 +40,21 @@ func (f *Finding) words(m *Metric) string {
 	}
 }
 
+// stands says why a node stands out in a metric, and what else is different about it.
+func (f *Finding) stands(m *Metric, group string) string {
+	text := f.Text + ": " + m.Title
+	if f.Verdict == odd.Slow || f.Verdict == odd.Fast {
+		text = f.Text + " than the others: " + m.Title
+		if m.isSmall(group) {
+			text = "differs from the others, " + f.Text + ": " + m.Title
+		}
+	}
+	if len(f.Reasons) > 0 {
+		text += "; " + strings.Join(f.Reasons, ", ")
+	}
+	return text
+}
+
 // difference is how far it is from the others, with a word that says which way: 36 % slower (24–54 %).
 func (f *Finding) difference(m *Metric) string {
 	if f.Ratio == nil || f.Low == nil || f.High == nil {
@@ -134,13 +149,20 @@ func (p *Path) one() string {
 	return "round trip"
 }
 
+// stands says why a node stands out.
+func (p *Path) stands(n *PathNode) string {
+	return n.text() + " on all its " + p.one() + "s over the " + p.Network + " network" + n.or()
+}
+
 // node is what is known of a node.
-func (p *Path) node(n *PathNode) string {
-	text := n.text() + " on all its " + p.one() + "s"
+func (p *Path) node(n *PathNode) string { return n.text() + " on all its " + p.one() + "s" + n.or() }
+
+// or is what would explain the same.
+func (n *PathNode) or() string {
 	if len(n.OrLink) == 2 {
-		text += "; or only the link between " + n.OrLink[0] + " and " + n.OrLink[1] + " differs, the other way"
+		return "; or only the link between " + n.OrLink[0] + " and " + n.OrLink[1] + " differs, the other way"
 	}
-	return text
+	return ""
 }
 
 // says is what is known of a link.

@@ -127,7 +127,8 @@ func (a *App) fleetPlan(ctx context.Context, r FleetRequest) (bench.Plan, error)
 	})
 	if len(plan.Cells) == 0 {
 		return plan, &Problem{Kind: BadPlan, Err: fmt.Errorf(
-			"experiment %s has nothing that a plain process can measure, and a pod runs nothing else", plan.Name)}
+			"experiment %s has nothing that a plain process can measure, and a pod runs nothing else: add "+
+				"--host, or choose another, such as cpu, memory or disk", plan.Name)}
 	}
 	for _, declared := range r.Experiment.Instances() {
 		uses := func(c bench.Cell) bool { return c.Engine == declared.Name }
@@ -193,7 +194,12 @@ func (a *App) GatherFleet(ctx context.Context, s bench.Store, c *kube.Client, id
 	plan, findErr := cluster.Find(ctx, c, namespace, id)
 	switch {
 	case errors.Is(findErr, kube.ErrNotFound) && err == nil:
-		return fleetOutcome(known) // all of it is stored, or it is gone
+		outcome := fleetOutcome(known) // all of it is stored, or it is gone
+		if outcome != nil && known.Cluster != c.Server() {
+			return &Problem{Kind: OtherCluster, Run: id, Err: fmt.Errorf("fleet %s was begun on %.200q, and %s has nothing of it",
+				id, known.Cluster, c.Server())}
+		}
+		return outcome
 	case errors.Is(findErr, kube.ErrNotFound):
 		return errors.Join(err, findErr)
 	case findErr != nil:

@@ -466,7 +466,7 @@ func TestFleetWithAnotherVersion(t *testing.T) {
 	}, nodeNames(2)...)
 	_, err := p.run(p.request())
 	var problem *Problem
-	const why = "its image has tare older, and the fleet was begun with test: make the image again"
+	const why = "its image has tare older, and the fleet was begun with test: push it again, and give --image by the digest"
 	if !errors.As(err, &problem) || !strings.Contains(err.Error(), why) {
 		t.Errorf("error %v", err)
 	}

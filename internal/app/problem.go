@@ -70,6 +70,7 @@ const (
 	NoFleet      Kind = "no-fleet"      // is stored that is called so, or several are; Names are IDs
 	FleetStopped Kind = "fleet-stopped" // by the user or by something that went wrong; it can be gone on with
 	FleetFailed  Kind = "fleet-failed"  // no node measured anything
+	OtherCluster Kind = "other-cluster" // than the one where the fleet is
 )
 
 // Of stores and of what is left.
@@ -97,7 +98,7 @@ func Kinds() []Kind {
 		Interrupted, Stopped, NothingMeasured, NothingCompared,
 		Finished, Unfinished, Imported, NoIncomplete, OtherMetrics, NotCounted, NotTraced,
 		UnderWay, BadName, NameTaken, ManyRemarks, BadRemark, NoTimeline, NoTimelineOf,
-		NoFleets, NoFleet, FleetStopped, FleetFailed,
+		NoFleets, NoFleet, FleetStopped, FleetFailed, OtherCluster,
 		NoRuns, NoRun, ManyRuns, LastUnknown, NoScheme, NoStore, NotAFile, NotAStore,
 		BadRunID, UnknownRun, ForeignFiles, NotAsked,
 	}

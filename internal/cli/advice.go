@@ -48,9 +48,11 @@ func adviceFor(p *app.Problem) advice {
 	case app.NoFleet:
 		return advice{true, "fleets: " + names}
 	case app.FleetStopped:
-		return advice{false, "to go on: tare fleet gather " + p.Run}
+		return advice{false, "to go on, with the same --context: tare fleet gather " + p.Run}
 	case app.FleetFailed:
 		return advice{false, "'tare fleet show' has the reason of every node"}
+	case app.OtherCluster:
+		return advice{true, "give the --context and --kubeconfig of 'tare fleet run'; 'tare fleet show' shows what is stored"}
 	case app.BadRunID:
 		return advice{true, "'tare list' shows the runs"}
 	case app.UnknownRun:

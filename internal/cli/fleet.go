@@ -120,16 +120,17 @@ func (o *fleetOptions) addFlags(cmd *cobra.Command) {
 		"host")
 	f.BoolVar(&o.throughput, "throughput", false, "also measure throughput between nodes, over the same networks (default "+
 		"pod)")
-	f.BoolVar(&o.host, "host", false, "measure the nodes themselves and their containers, from privileged pods")
+	f.BoolVar(&o.host, "host", false, "measure the nodes themselves and their containers, from privileged pods; not "+
+		"with --network, --throughput or --cpus")
 	f.StringSliceVarP(&o.engines, "engine", "e", nil, "with --host: these `engines` of the nodes (default "+
 		"native,containerd)")
 	f.IntVar(&o.rounds, "rounds", app.FleetRounds, "number of rounds: `N`")
 	f.StringVar(&o.round, "round", "", "`time` from the beginning of a round to the next (default by how long a block "+
-		"takes here, else 30s)")
+		"takes here, else 30s, and what --network and --throughput take)")
 	f.IntVar(&o.confirm, "confirm", app.FleetConfirm, "number of rounds in which suspected nodes are measured again: "+
 		"`N`; 0 = none")
 	f.StringVar(&o.smallest, "smallest", "", "smallest difference that matters, such as `2%` (default 2%, or 5% below 8 "+
-		"nodes)")
+		"nodes; 10% of round trips and throughput)")
 	f.StringVar(&o.nodes, "nodes", "", "only nodes whose labels fit this `selector`, such as pool=web")
 	f.StringArrayVar(&o.tolerations, "toleration", nil, "also nodes with this taint: `KEY[=VALUE][:EFFECT]`")
 	f.StringSliceVar(&o.groupBy, "group-by", nil, "compare only nodes with the same values of these `labels`, or arch "+
@@ -137,8 +138,8 @@ func (o *fleetOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.image, "image", "", "`reference` of tare's image, as 'tare fleet image' makes it (default "+
 		"localhost/tare:VERSION)")
 	f.StringSliceVar(&o.pullSecrets, "pull-secret", nil, "`names` of Secrets with the registry's credentials")
-	f.IntVar(&o.cpus, "cpus", 0, "give each pod this `number` of CPUs for itself (default no limit)")
-	f.StringVar(&o.memory, "memory", "1GiB", "memory of each pod: `size`")
+	f.IntVar(&o.cpus, "cpus", 0, "request this `number` of CPUs for each pod, and limit it to them (default no limit)")
+	f.StringVar(&o.memory, "memory", "1GiB", "memory that each pod requests, and may have: `size`")
 	f.StringArrayVar(&o.labels, "label", nil, "a label for Jobs and pods, such as that of a queue: `KEY=VALUE`")
 	f.DurationVar(&o.lead, "lead", 0, "for tests: `time` from the start signal to the first round")
 	_ = f.MarkHidden("lead") // there is such a flag

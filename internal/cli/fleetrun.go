@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -38,8 +39,9 @@ begin, two minutes later: so long it takes until all pods have heard of it.
 Suspected nodes are measured a second time beside as many others. A node is
 named only if both passes agree.
 
-An interrupted command loses nothing: the pods go on, and 'tare fleet gather'
-reads what they have measured. The exit code is 3 if nodes are missing.`,
+If the command is interrupted when the rounds have begun, the pods go on, and
+'tare fleet gather' reads what they have measured. The exit code is 3 if nodes
+are missing.`,
 		Example: `  tare fleet run cpu --image registry.example.com/tools/tare:1
   tare fleet run --nodes pool=web --network pod,host --throughput --rounds 20
   tare fleet run lifecycle --host --engine native,containerd
@@ -120,8 +122,10 @@ func (a *invocation) fleetGatherCommand() *cobra.Command {
 		Short: "Go on with a fleet whose 'tare fleet run' was interrupted",
 		Long: `Gather reads what the pods of a fleet have measured and does what is left to do,
 on this machine or another. FLEET is an ID, a unique beginning or end of one, or
-"last", which is the default. What the cluster has removed meanwhile is lost;
-everything else is as if the command had never been interrupted.`,
+"last", which is the default: of the fleets stored here, else of those in the
+cluster. Pods wait for half an hour until their rounds begin, and for longer in
+large fleets. The cluster removes those that have ended after a day. Before that
+nothing is lost.`,
 		Args: atMostOne("a fleet"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := a.newApp()
@@ -133,14 +137,12 @@ everything else is as if the command had never been interrupted.`,
 				return err
 			}
 			return a.withStore(cmd.Context(), func(s bench.Store) error {
-				id := append(args, "")[0]
-				if f, err := app.FindFleet(cmd.Context(), s, id); err == nil {
-					id = f.ID
-				} else if id == "" {
+				id, err := fleetIn(cmd.Context(), s, c, append(args, "")[0])
+				if err != nil {
 					return err
 				}
 				h, done := a.fleetHooks(nil, keep)
-				err := t.GatherFleet(cmd.Context(), s, c, id, h)
+				err = t.GatherFleet(cmd.Context(), s, c, id, h)
 				done()
 				return a.concludeFleet(cmd.Context(), s, id, err)
 			})
@@ -150,6 +152,27 @@ everything else is as if the command had never been interrupted.`,
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave Jobs and pods in the cluster when everything is read")
 	cmd.ValidArgsFunction = a.completeFleets
 	return cmd
+}
+
+// fleetIn finds the ID of a fleet that is stored here or, if none is called so, is in the cluster.
+func fleetIn(ctx context.Context, s bench.Store, c *kube.Client, name string) (id string, err error) {
+	f, err := app.FindFleet(ctx, s, name)
+	if err == nil {
+		return f.ID, nil
+	}
+	found, listErr := cluster.List(ctx, c, c.Namespace())
+	if len(found) == 0 {
+		return "", errors.Join(err, listErr)
+	}
+	if name == "" || name == bench.LastRun {
+		newest := slices.MaxFunc(found, func(a, b cluster.Found) int { return a.Plan.Fleet.Began.Compare(b.Plan.Fleet.Began) })
+		return newest.Plan.Fleet.ID, nil
+	}
+	ids, err := fleetsCalled(found, []string{name})
+	if err != nil {
+		return "", err
+	}
+	return ids[0], nil
 }
 
 // printFleetPlan says what a fleet would be.
@@ -165,7 +188,7 @@ func (a *invocation) printFleetPlan(w io.Writer, p *cluster.Preflight) {
 	if f.Confirm > 0 {
 		passes += fmt.Sprintf(", then %d for nodes that are suspected", f.Confirm)
 	}
-	line("%s; at most %s in all", passes, unit.FormatDuration(p.Length.Round(time.Second)))
+	line("%s; about %s in all", passes, unit.FormatDuration(p.Length.Round(time.Second)))
 	line("%s, about %s to the API server", unit.FormatCount(p.Objects, "object"), unit.FormatCount(p.Calls, "request"))
 	const mostShown = 10
 	for i, o := range f.LeftOut {

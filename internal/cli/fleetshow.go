@@ -238,14 +238,15 @@ func (a *invocation) fleetCleanCommand() *cobra.Command {
 		Use:   "clean [FLEET...]",
 		Short: "Remove fleets from the cluster, and nothing else",
 		Long: `Clean removes the objects of fleets from the cluster: those that are named, or
-all of the namespace whose pods have ended. What is stored here stays. A fleet
-that is named is removed even if it is still measured.`,
+all of the namespace that have ended and whose results are stored here. What is
+stored here stays. A fleet that is named is removed even if it is still
+measured, or nobody has read its results.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := a.newApp()
 			if err != nil {
 				return err
 			}
-			return a.fleetClean(cmd.Context(), t, o, args)
+			return a.withRuns(cmd.Context(), func(s bench.Store) error { return a.fleetClean(cmd.Context(), t, s, o, args) })
 		},
 	}
 	o.addFlags(cmd.Flags())
@@ -293,7 +294,18 @@ type cleanedFleet struct {
 	Removed int    `json:"objects"`
 }
 
-func (a *invocation) fleetClean(ctx context.Context, t *app.App, o clusterOptions, named []string) error {
+// isRead reports whether all that the nodes of a fleet have measured is stored here.
+func isRead(ctx context.Context, s bench.Store, id string) bool {
+	f, err := app.FindFleet(ctx, s, id)
+	return err == nil && !slices.ContainsFunc(f.Nodes, func(n fleet.Node) bool {
+		o := f.OutcomeOf(n.Name, 1)
+		return o == nil || o.State == fleet.Waiting || o.State == fleet.Running
+	})
+}
+
+func (a *invocation) fleetClean(
+	ctx context.Context, t *app.App, s bench.Store, o clusterOptions, named []string,
+) error {
 	c, err := a.openCluster(o)
 	if err != nil {
 		return err
@@ -316,6 +328,11 @@ func (a *invocation) fleetClean(ctx context.Context, t *app.App, o clusterOption
 		}
 		if len(named) == 0 && !x.Over(time.Now()) {
 			a.notice("fleet %s may still be measured: it stays, unless you name it", id)
+			continue
+		}
+		if len(named) == 0 && len(x.Plan.Fleet.Starts) > 0 && !isRead(ctx, s, id) {
+			a.notice("fleet %s has results that are not stored here: it stays, unless you name it; 'tare fleet gather %s' reads "+
+				"them", id, id)
 			continue
 		}
 		n, cleanErr := t.CleanFleet(ctx, c, c.Namespace(), id, h)

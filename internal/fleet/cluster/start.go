@@ -381,8 +381,11 @@ func (s *session) someRun() error {
 			most = why
 		}
 	}
-	if most == "" {
+	switch {
+	case most == "":
 		most = "nobody says why"
+	case strings.Contains(most, "ImagePull"):
+		most += ": if the registry wants credentials, --pull-secret names a Secret that has them"
 	}
 	return fmt.Errorf("no pod of %d runs: %s", len(s.nodes)/len(s.p.podsOf(s.pass)), most)
 }

@@ -60,10 +60,15 @@ func (a *App) Clean(ctx context.Context, c CleanOptions) (found []Leftover, err 
 		return nil, errors.Join(unknown, err)
 	}
 	if !c.DryRun {
-		found, err = a.removeAll(ctx, found, err, instances, runs)
+		if found, err = a.removeAll(ctx, found, err, instances, runs); err == nil {
+			unasked = nil // who could not say has said so when he was asked once more
+		}
+	}
+	stays := func(id string) bool {
+		return slices.ContainsFunc(found, func(l Leftover) bool { return l.Run == id && !l.Removed && !c.DryRun })
 	}
 	dead = slices.DeleteFunc(slices.Clone(dead), func(d *runDir) bool {
-		return !slices.Contains(runs, d.id) || slices.Contains(unasked, d.id)
+		return !slices.Contains(runs, d.id) || slices.Contains(unasked, d.id) || stays(d.id)
 	})
 	for _, d := range half {
 		if len(c.Runs) == 0 || slices.Contains(c.Runs, d.id) {
@@ -159,7 +164,7 @@ func (a *App) unknownRun(ctx context.Context, c CleanOptions, half []string, fou
 }
 
 // leftovers asks engines what runs left behind, among them all that these runs used. A run
-// is unasked if one of its engines cannot be asked. Then there is an error, and its
+// is unasked if one of its engines cannot be asked, or fails to answer. Then there is an error, and its
 // directory stays, because nothing else remembers its engines.
 func (a *App) leftovers(
 	ctx context.Context, instances []Instance, runs []string,
@@ -167,8 +172,11 @@ func (a *App) leftovers(
 	found, silent, err := a.leftoversOf(ctx, instances, runs)
 	for _, id := range runs {
 		for _, used := range a.savedInstances(id) {
-			if why, ok := silent[used.Name]; ok {
+			why, ok := silent[used.Name]
+			if ok {
 				unasked = append(unasked, id)
+			}
+			if errors.Is(why, bench.ErrUnsupported) { // other errors are among those already
 				err = errors.Join(err, &Problem{
 					Kind: NotAsked, Run: id,
 					Err: fmt.Errorf("cannot ask %s what run %s left behind: %w", used.Name, id, why),
@@ -179,8 +187,8 @@ func (a *App) leftovers(
 	return found, unasked, err
 }
 
-// leftoversOf asks some engines what is left of runs; silent are, by name, those
-// that cannot be asked. They are asked at the same time, for some take their time, and
+// leftoversOf asks some engines what is left of runs; silent are, by name, why some
+// could not say. They are asked at the same time, for some take their time, and
 // answer in their own order.
 func (a *App) leftoversOf(
 	ctx context.Context, instances []Instance, runs []string,
@@ -195,8 +203,10 @@ func (a *App) leftoversOf(
 	silent = map[string]error{}
 	for i, got := range answers {
 		found = append(found, got.leftovers...)
-		if errors.Is(got.err, bench.ErrUnsupported) {
+		if got.err != nil {
 			silent[instances[i].Name] = got.err
+		}
+		if errors.Is(got.err, bench.ErrUnsupported) {
 			a.config.Observer.EngineUnreachable(instances[i].Name, got.err)
 			continue
 		}

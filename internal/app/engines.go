@@ -233,7 +233,7 @@ func (s *EngineSite) Probe(ctx context.Context, all []Instance) ([]Probed, error
 		if err != nil {
 			return nil, err
 		}
-		out[i] = Probed{Instance: inst, Engine: e}
+		out[i] = Probed{Instance: settled(inst, e), Engine: e}
 	}
 	limit := probeTime
 	if slices.ContainsFunc(all, func(i Instance) bool { return i.Driver == RemoteDriver }) {
@@ -254,6 +254,25 @@ func (s *EngineSite) Probe(ctx context.Context, all []Instance) ([]Probed, error
 		<-done
 	}
 	return out, nil
+}
+
+// settled is an instance with the options that a bench.Settler adds, for whoever opens it again.
+func settled(i Instance, e bench.Engine) Instance {
+	s, ok := bench.As[bench.Settler](e)
+	if !ok {
+		return i
+	}
+	i.Options = maps.Clone(i.Options)
+	for name, value := range s.Settled() {
+		if value == "" {
+			continue
+		}
+		if i.Options == nil {
+			i.Options = map[string]string{}
+		}
+		i.Options[name] = value
+	}
+	return i
 }
 
 // explainTimeout tells an engine that has not answered in time from one that cannot be used.

@@ -222,6 +222,12 @@ type (
 		Adopt(ctx context.Context, id string, spec Spec, data string) (Container, error)
 	}
 
+	// A Settler has options whose meaning depends on where and when tare runs, such as a file that the environment names.
+	Settler interface {
+		// Settled are the same options as another process needs them; empty values are left open.
+		Settled() map[string]string
+	}
+
 	// A Sandboxer makes a container in two separate steps: the sandbox (pod), and
 	// the container in it. Create of such an engine makes both, and Remove of its
 	// containers removes both.

@@ -9,6 +9,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/owned"
 )
 
 // Stored implements bench.Adopter.
@@ -42,7 +43,15 @@ func (e *Engine) Adopt(ctx context.Context, id string, spec bench.Spec, data str
 	if err != nil {
 		return nil, e.failed(ctx, fmt.Sprintf("look for container %.80q", id), err)
 	}
-	p := &pod{engine: e, server: s, id: found.Containers[0].PodSandboxId, spec: spec, image: l}
+	sandbox := found.Containers[0].PodSandboxId
+	answer, err := s.PodSandboxStatus(ctx, &cri.PodSandboxStatusRequest{PodSandboxId: sandbox})
+	if err == nil && answer.GetStatus().GetLabels()[owned.Label] != e.cfg.Run {
+		err = errors.New("it is not of this run")
+	}
+	if err != nil {
+		return nil, e.failed(ctx, fmt.Sprintf("look for the sandbox of container %.80q", id), err)
+	}
+	p := &pod{engine: e, server: s, id: sandbox, spec: spec, image: l}
 	c := &container{pod: p, engine: e, id: found.Containers[0].Id, dataAt: data, foreign: true}
 	state, _, err := c.state(ctx)
 	if err != nil {
@@ -55,8 +64,8 @@ func (e *Engine) Adopt(ctx context.Context, id string, spec bench.Spec, data str
 	return c, nil
 }
 
-// removeAdopted removes the sandboxes of containers that were adopted, if they have ended. The kubelet would do so within
-// a minute; until then images are in use.
+// removeAdopted removes the sandboxes of containers that were adopted, if they have ended. The kubelet would do so
+// within a minute; until then images are in use.
 func (e *Engine) removeAdopted(ctx context.Context, s *server) (err error) {
 	for _, id := range e.adopted {
 		answer, failed := s.PodSandboxStatus(ctx, &cri.PodSandboxStatusRequest{PodSandboxId: id})

@@ -23,6 +23,9 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 	}
 	left := &owned.Leftovers{Engine: e.cfg.Name, IsDead: dead}
 	for _, p := range pods.Items {
+		if p.Labels[labelName] == "" { // the kubelet has made it, and removes it with its pod: see package kubernetes
+			continue
+		}
 		left.Add(p.Labels[owned.Label], owned.KindSandbox, p.Id)
 	}
 	if err := e.leftoverImages(ctx, s, left.Add); err != nil {

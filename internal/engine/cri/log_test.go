@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -78,4 +80,49 @@ func FuzzDemultiplexer(f *testing.F) {
 			t.Errorf("%d bytes of text in %d bytes of log", a.Len(), len(log))
 		}
 	})
+}
+
+// The log of a pod is given another file now and then, while somebody reads it.
+func TestRotation(t *testing.T) {
+	for name, closed := range map[string]bool{"the server closes the old file": true, "it still has it": false} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "0.log")
+			create := func() *os.File {
+				f, err := os.Create(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = f.Close() })
+				return f
+			}
+			write := func(f *os.File, text string) {
+				if _, err := f.WriteString("T stdout F " + text + "\n"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := create()
+			write(before, "one")
+			var stdout bytes.Buffer
+			follower, err := follow(path, true, &stdout, io.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(before, "two")
+			if err := os.Rename(path, path+".1"); err != nil {
+				t.Fatal(err)
+			}
+			after := create()
+			write(after, "three")
+			if closed {
+				_ = before.Close()
+			}
+			write(after, "four")
+			_ = after.Close()
+			follower.finish()
+			<-follower.ended
+			if follower.err != nil || stdout.String() != "one\ntwo\nthree\nfour\n" {
+				t.Errorf("%q, %v", stdout.String(), follower.err)
+			}
+		})
+	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/datadir"
+	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/fleet/kube"
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
 )
@@ -23,6 +24,7 @@ type container struct {
 	engine  *Engine
 	cluster *cluster
 	spec    bench.Spec
+	image   string       // its name on the node
 	digest  string       // of the image's configuration, as the node's runtime says
 	data    *datadir.Dir // on the host; nil if the spec needs none
 	pod     kube.Pod     // as it was made
@@ -31,6 +33,7 @@ type container struct {
 	stdout, stderr io.Writer
 	attached       bool
 	onNode         *onNode // nil until it has run
+	removing       bool    // it was asked for
 	removed        bool
 }
 
@@ -46,7 +49,7 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 	if err := e.check(ctx, spec); err != nil {
 		return nil, err
 	}
-	c, err := e.connect(ctx)
+	c, err := e.listening(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -60,17 +63,35 @@ func (e *Engine) Create(ctx context.Context, spec bench.Spec) (bench.Container, 
 		return nil, err
 	}
 	made := &container{
-		engine: e, cluster: c, spec: spec, digest: digest, data: data,
+		engine: e, cluster: c, spec: spec, image: imageName, digest: digest, data: data,
 		pod: *e.pod(spec, data, imageName, name, c.node.Name),
 	}
 	_, err = e.run.Create(ctx, name, func(ctx context.Context) (string, error) {
-		err := c.Create(ctx, &made.pod)
+		err := c.once.Create(ctx, &made.pod)
+		if refusal := (*kube.Error)(nil); errors.As(err, &refusal) && refusal.Code/100 != 4 { // it may have been made
+			err = errors.Join(err, made.undo(ctx))
+		}
 		return made.pod.UID, err
-	}, func(ctx context.Context, _ string) error { return made.Remove(ctx) })
+	}, func(ctx context.Context, _ string) error { return made.undo(ctx) })
 	if err != nil {
 		return nil, errors.Join(err, data.Remove())
 	}
 	return made, nil
+}
+
+// undo removes the pod if the API server has made it, though nobody heard so.
+func (c *container) undo(ctx context.Context) error {
+	clean, cancel := owned.CleanUp(ctx)
+	defer cancel()
+	pod := kube.Pod{Meta: kube.Meta{Name: c.pod.Name}}
+	err := c.cluster.Get(clean, &pod)
+	if err == nil && pod.Labels[owned.Label] == c.engine.cfg.Run {
+		err = c.cluster.DeleteIn(clean, &pod, grace)
+	}
+	if err != nil && !errors.Is(err, kube.ErrNotFound) {
+		return fmt.Errorf("look whether pod %s was made: %w", c.pod.Name, err)
+	}
+	return nil
 }
 
 // ID is the pod's, which is in the names of its control groups.
@@ -98,13 +119,18 @@ func (c *container) Inspect(ctx context.Context) (bench.Applied, error) {
 	if err := c.cluster.Get(ctx, &pod); err != nil {
 		return bench.Applied{}, c.failed(ctx, "inspect", err)
 	}
-	return applied(&pod, c.spec, c.data.At(), c.digest), nil
+	a, err := applied(&pod, c.spec, c.data.At(), c.image)
+	if err != nil {
+		return bench.Applied{}, fmt.Errorf("%s: pod %s: %w", c.engine.cfg.Name, c.pod.Name, err)
+	}
+	a.Image = c.digest // the node has no other image of that name
+	return a, nil
 }
 
 // Start lets the pod be scheduled, and returns when its container runs, or has run.
 func (c *container) Start(ctx context.Context) error {
 	pod := c.pod
-	if err := c.cluster.Ungate(ctx, &pod); err != nil {
+	if err := c.cluster.once.Ungate(ctx, &pod, gate); err != nil {
 		return c.failed(ctx, "start", err)
 	}
 	var id string
@@ -119,8 +145,8 @@ func (c *container) Start(ctx context.Context) error {
 	return nil
 }
 
-// adopt looks for the container on the node, and begins to copy its output. Start does not wait for it, because it is no
-// part of what starts a pod.
+// adopt looks for the container on the node, and begins to copy its output. Start does not wait for it, because it is
+// no part of what starts a pod.
 func (c *container) adopt(id string) {
 	n := &onNode{found: make(chan struct{})}
 	c.mu.Lock()
@@ -161,6 +187,7 @@ func (c *container) here(ctx context.Context) (bench.Container, error) {
 // waits are the reasons for which a container that does not run will not, unless somebody does something.
 var waits = []string{
 	"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "ErrImageNeverPull", "InvalidImageName",
+	"ErrImagePull", "ImagePullBackOff", // of a cluster that always pulls: no registry has the image
 }
 
 // hasRun reports whether a pod's container runs or has run, and its ID. The error is why it will not.
@@ -181,7 +208,7 @@ func hasRun(pod *kube.Pod, gone bool) (id string, ran bool, err error) {
 		return "", false, nil
 	}
 	switch {
-	case s.State.Terminated != nil && neverRan(s.State.Terminated):
+	case s.State.Terminated != nil && (neverRan(s.State.Terminated) || isLost(s.State.Terminated)):
 		return "", false, fmt.Errorf("%s: %.500q", s.State.Terminated.Reason, s.State.Terminated.Message)
 	case s.State.Running != nil, s.State.Terminated != nil:
 		return s.ID, true, nil
@@ -193,8 +220,11 @@ func hasRun(pod *kube.Pod, gone bool) (id string, ran bool, err error) {
 
 // neverRan reports whether a container ended before its program began.
 func neverRan(t *kube.Terminated) bool {
-	return slices.Contains([]string{"StartError", "ContainerCannotRun", "ContainerStatusUnknown"}, t.Reason)
+	return slices.Contains([]string{"StartError", "ContainerCannotRun"}, t.Reason)
 }
+
+// isLost reports whether the kubelet has lost a container, and does not know whether it has run.
+func isLost(t *kube.Terminated) bool { return t.Reason == "ContainerStatusUnknown" }
 
 // Wait returns when the API server says that the container has ended.
 func (c *container) Wait(ctx context.Context) (bench.Exit, error) {
@@ -214,8 +244,14 @@ func (c *container) Wait(ctx context.Context) (bench.Exit, error) {
 	if err != nil {
 		return bench.Exit{}, c.failed(ctx, "wait", err)
 	}
-	if neverRan(end) {
-		return bench.Exit{}, c.failed(ctx, "wait", fmt.Errorf("the container never ran: %s: %.500q", end.Reason, end.Message))
+	switch {
+	case neverRan(end):
+		err = fmt.Errorf("the container never ran: %s: %.500q", end.Reason, end.Message)
+	case isLost(end):
+		err = fmt.Errorf("the kubelet has lost the container: %.500q", end.Message)
+	}
+	if err != nil {
+		return bench.Exit{}, c.failed(ctx, "wait", err)
 	}
 	exit := bench.Exit{Code: end.ExitCode, Signal: end.Signal, OOM: end.Reason == "OOMKilled"}
 	made, err := c.here(ctx)
@@ -226,16 +262,22 @@ func (c *container) Wait(ctx context.Context) (bench.Exit, error) {
 	return exit, err
 }
 
-// Remove removes the pod, and returns when the API server says that it is gone: when the kubelet has ended its processes
-// and removed its control groups.
+// Remove removes the pod, and returns when the API server says that it is gone: when the kubelet has ended its
+// processes and removed its control groups.
+//
+// Only the first call is timed: if somebody else has removed the pod, that is an error of it.
 func (c *container) Remove(ctx context.Context) error {
 	if c.isRemoved() {
 		return nil
 	}
+	client, first := c.cluster.Client, c.isFirstRemove()
+	if first {
+		client = c.cluster.once
+	}
 	pod := c.pod
-	err := c.cluster.DeleteIn(ctx, &pod, grace)
+	err := client.DeleteIn(ctx, &pod, grace)
 	switch {
-	case errors.Is(err, kube.ErrNotFound): // by an earlier call
+	case errors.Is(err, kube.ErrNotFound) && !first:
 		err = nil
 	case err == nil:
 		err = c.cluster.pods.await(ctx, c.pod.Name, func(_ *kube.Pod, gone bool) (bool, error) { return gone, nil })
@@ -253,16 +295,19 @@ func (c *container) Remove(ctx context.Context) error {
 	return errors.Join(err, c.data.Remove())
 }
 
-// Gone implements bench.Verifier. The kubelet removes a pod's control groups a moment after the API server has forgotten
-// the pod.
+// Gone implements bench.Verifier. The kubelet removes a pod's control groups a moment after the API server has
+// forgotten the pod.
 func (e *Engine) Gone(ctx context.Context, c bench.Container) error {
 	own, err := bench.Own[*container](c, e.cfg.Name)
 	if err != nil {
 		return err
 	}
 	groups, err := cgroup.Detect("/")
+	if errors.Is(err, cgroup.ErrNone) {
+		return nil
+	}
 	if err != nil {
-		return nil // there are none
+		return own.failed(ctx, "look for the control groups of", err)
 	}
 	for {
 		left, err := hasGroup(groups, "/", own.pod.UID)
@@ -304,6 +349,14 @@ func (e *Engine) hereOf(ctx context.Context, c bench.Container) (bench.Container
 		err = fmt.Errorf("%s: pod %s does not run", e.cfg.Name, own.pod.Name)
 	}
 	return made, err
+}
+
+func (c *container) isFirstRemove() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first := !c.removing
+	c.removing = true
+	return first
 }
 
 func (c *container) isRemoved() bool {

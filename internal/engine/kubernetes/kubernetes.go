@@ -1,16 +1,20 @@
-// Package kubernetes makes containers as pods of a cluster, on the node that tare runs on. Beside engine cri, which asks
-// the node's container runtime for the same, it shows what API server, scheduler and kubelet add.
+// Package kubernetes makes containers as pods of a cluster, on the node that tare runs on. Beside engine cri, which
+// asks the node's container runtime for the same, it shows what API server, scheduler and kubelet add.
 //
 // Create makes a pod with a scheduling gate: the API server has it, and nobody does anything for it. Start removes the
 // gate, and returns when the API server says that the container runs. Wait and Remove end when the API server says so,
 // too. What is not timed is asked of the node's runtime (package cri): it gets the images, and tells what was applied,
 // which processes there are, and what they print.
 //
+// A call that is timed asks the API server once. If its connection breaks while something is awaited, that has failed,
+// since nobody knows when it was.
+//
 // If a Spec leaves something open, the cluster's default applies, with two exceptions, which are those of package cri:
 // the network is the host's, and seccomp is the runtime's default.
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +22,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/datadir"
@@ -63,6 +68,7 @@ type Engine struct {
 // A cluster is a connection to it, and what it says of itself.
 type cluster struct {
 	*kube.Client
+	once    *kube.Client // the same, for what is timed
 	pods    *pods
 	node    kube.Node
 	version string
@@ -80,7 +86,16 @@ func New(c Config) *Engine {
 // Name is the name of this instance.
 func (e *Engine) Name() string { return e.cfg.Name }
 
-// Probe asks the API server for its version and this node, and the node's container runtime for its own.
+// Settled implements bench.Settler.
+func (e *Engine) Settled() map[string]string {
+	o := kube.Options{
+		Kubeconfig: e.cfg.Kubeconfig, Context: e.cfg.Context, Namespace: e.cfg.Namespace,
+	}.Settled()
+	return map[string]string{"kubeconfig": o.Kubeconfig, "context": o.Context, "namespace": o.Namespace}
+}
+
+// Probe asks the API server for its version, this node and what this client may do there, and the node's container
+// runtime for its own version.
 func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	c, err := e.connect(ctx)
 	if err != nil {
@@ -88,6 +103,14 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	}
 	runtime, err := e.node.Probe(ctx)
 	if err != nil {
+		return bench.EngineInfo{}, err
+	}
+	here := runtime.Fact("server") + "://" + runtime.Version
+	if there := c.node.Status.Info.Runtime; there != here {
+		return bench.EngineInfo{}, e.run.Unsupported("the container runtime of node %s is %.100q, and the one that tare "+
+			"speaks to is %q: name the node's socket with the option endpoint", c.node.Name, there, here)
+	}
+	if err := e.mayAll(ctx, c); err != nil {
 		return bench.EngineInfo{}, err
 	}
 	info := bench.EngineInfo{Name: e.cfg.Name, Driver: "kubernetes", Version: c.version, Facts: []bench.Label{
@@ -103,27 +126,48 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 	return info, nil
 }
 
-// connect finds the cluster and this node in it, and begins to watch the run's pods. It does so once.
+// verbs are what the engine does with pods.
+var verbs = []string{"create", "get", "list", "watch", "patch", "delete"}
+
+// mayAll returns an error unless this client may do all of that.
+func (e *Engine) mayAll(ctx context.Context, c *cluster) error {
+	for _, verb := range verbs {
+		may, why, err := c.Allowed(ctx, kube.Access{Verb: verb, Resource: "pods", Namespace: c.Namespace()})
+		if err != nil {
+			return e.failed(ctx, "ask for rights", err)
+		}
+		if !may {
+			return e.run.Unsupported("you may not %s pods in namespace %s (%.200s): it takes a Role with %s of pods there, and "+
+				"a ClusterRole with list of nodes", verb, c.Namespace(), cmp.Or(why, "nobody allows it"),
+				strings.Join(verbs, ", "))
+		}
+	}
+	return nil
+}
+
+// connect finds the cluster and this node in it. It does so once, and anew when the cluster has told its last of pods.
 func (e *Engine) connect(ctx context.Context) (*cluster, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.cluster != nil {
+	if e.cluster != nil && e.cluster.pods.failure() == nil {
 		return e.cluster, nil
 	}
 	if err := errors.Join(bench.ValidRunID(e.cfg.Name), bench.ValidRunID(e.cfg.Run)); err != nil {
 		return nil, err
 	}
+	c := &cluster{pods: newPods()}
 	client, err := kube.Open(kube.Options{
 		Kubeconfig: e.cfg.Kubeconfig, Context: e.cfg.Context, Namespace: e.cfg.Namespace, Tool: "tare",
-		QPS: 1e6, // a rate of its own would be in every number
+		QPS: 1e6, AtOnce: 1 << 12, // limits of its own would be in every number
+		Trouble: func(error) { c.pods.interrupt() },
 	})
 	if err != nil {
 		return nil, e.run.Unsupported("%w", err)
 	}
-	c := &cluster{Client: client}
+	c.Client, c.once = client, client.Once()
 	version, err := client.Version(ctx)
 	if err != nil {
-		return nil, e.run.Unsupported("%w", err)
+		return nil, e.unreached(ctx, "ask for the version", err)
 	}
 	c.version = version.Text
 	if version.Major == 1 && version.Minor < 27 {
@@ -131,25 +175,48 @@ func (e *Engine) connect(ctx context.Context) (*cluster, error) {
 	}
 	nodes, err := client.Nodes(ctx, "")
 	if err != nil {
-		return nil, e.run.CallError("list nodes", err)
+		return nil, e.unreached(ctx, "list nodes", err)
 	}
 	here, err := this(nodes, e.cfg.Node)
 	if err != nil {
 		return nil, e.run.Unsupported("%w", err)
 	}
 	c.node = *here
-	c.pods = watch(client, e.cfg.Run)
+	if e.cluster != nil {
+		e.cluster.pods.close()
+	}
 	e.cluster = c
 	return c, nil
 }
 
-// this is the node of that name, or without one the node that is this machine, known by the ID of its boot.
+// unreached is the error of a first call. It wraps bench.ErrUnsupported if there is no server, or it does not allow it.
+func (e *Engine) unreached(ctx context.Context, call string, err error) error {
+	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, kube.ErrLogin) || errors.Is(err, kube.ErrForbidden) {
+		return e.run.Unsupported("%w", err)
+	}
+	return e.failed(ctx, call, err)
+}
+
+// listening is a cluster that tells of the run's pods.
+func (e *Engine) listening(ctx context.Context) (*cluster, error) {
+	c, err := e.connect(ctx)
+	if err == nil {
+		c.pods.listen(c.Client, e.cfg.Run)
+	}
+	return c, err
+}
+
+// this is the node that is this machine, known by the ID of its boot; if there are several, the one of a name.
 func this(nodes []kube.Node, name string) (*kube.Node, error) {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // without it, no node is found
 	var found []*kube.Node
 	for i := range nodes {
 		n := &nodes[i]
-		if n.Name == name || name == "" && n.Status.Info.Boot != "" && n.Status.Info.Boot == strings.TrimSpace(string(boot)) {
+		is := n.Status.Info.Boot != "" && n.Status.Info.Boot == strings.TrimSpace(string(boot))
+		switch {
+		case name != "" && n.Name == name && !is:
+			return nil, fmt.Errorf("node %q is another machine: run tare there", name)
+		case is && (name == "" || n.Name == name):
 			found = append(found, n)
 		}
 	}
@@ -165,9 +232,10 @@ func this(nodes []kube.Node, name string) (*kube.Node, error) {
 		len(found), found[0].Name)
 }
 
-// Prepare makes sure that the node has the image.
+// Prepare makes sure that the node has the image, and that the cluster takes such a pod.
 func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
-	if _, err := e.connect(ctx); err != nil {
+	c, err := e.listening(ctx)
+	if err != nil {
 		return err
 	}
 	if err := e.check(ctx, spec); err != nil {
@@ -176,8 +244,27 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if err := e.data.Prepare(spec); err != nil {
 		return err
 	}
-	spec.Storage, spec.Data, spec.DataName = "", "", "" // the runtime makes no directory for it
-	return e.node.Prepare(ctx, spec)
+	onNode := spec
+	onNode.Storage, onNode.Data, onNode.DataName = "", "", "" // the runtime makes no directory for it
+
+	const tries = 3 // the runtime makes a sandbox, and the kubelet ends what it has not made
+	for n := 1; ; n++ {
+		err := e.node.Prepare(ctx, onNode)
+		if err == nil {
+			break
+		}
+		if n == tries || ctx.Err() != nil || errors.Is(err, bench.ErrUnsupported) {
+			return err
+		}
+	}
+	name, _, err := e.node.Stored(ctx, spec.Image)
+	if err == nil {
+		err = c.DryRun(ctx, e.pod(spec, nil, name, e.prefix+"0", c.node.Name))
+	}
+	if err != nil {
+		return e.failed(ctx, "try a pod", err)
+	}
+	return nil
 }
 
 // Close implements bench.Engine. The runtime removes what the kubelet would remove within a minute.

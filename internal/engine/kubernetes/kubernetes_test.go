@@ -34,19 +34,25 @@ func TestThis(t *testing.T) {
 	for _, c := range []struct {
 		nodes []kube.Node
 		name  string
-		want  string // of the node, or in the error
+		want  string // the node's name
+		err   string
 	}{
-		{[]kube.Node{other, here}, "", "here"},
-		{[]kube.Node{other, here}, "other", "other"},
-		{[]kube.Node{other, here}, "absent", `no node "absent"`},
-		{[]kube.Node{other, node("unknown", "")}, "", "none of the cluster's 2 nodes is this machine"},
-		{[]kube.Node{here, twin}, "", "node=here"},
-		{[]kube.Node{here, twin}, "twin", "twin"},
+		{[]kube.Node{other, here}, "", "here", ""},
+		{[]kube.Node{other, here}, "other", "", `node "other" is another machine`},
+		{[]kube.Node{other, here}, "absent", "", `no node "absent"`},
+		{[]kube.Node{other, node("unknown", "")}, "", "", "none of the cluster's 2 nodes is this machine"},
+		{[]kube.Node{here, twin}, "", "", "node=here"},
+		{[]kube.Node{here, twin}, "twin", "twin", ""},
 	} {
 		got, err := this(c.nodes, c.name)
-		switch {
-		case err != nil && !strings.Contains(err.Error(), c.want), err == nil && got.Name != c.want:
-			t.Errorf("of %d nodes, %q: %+v, %v; want %s", len(c.nodes), c.name, got, err, c.want)
+		name, text := "", ""
+		if err == nil {
+			name = got.Name
+		} else {
+			text = err.Error()
+		}
+		if name != c.want || (text == "") != (c.err == "") || !strings.Contains(text, c.err) {
+			t.Errorf("of %d nodes, %q: %q, %q; want %q, %q", len(c.nodes), c.name, name, text, c.want, c.err)
 		}
 	}
 }
@@ -68,11 +74,11 @@ func TestPod(t *testing.T) {
 		"layer": {Storage: "layer"},
 	} {
 		pod := e.pod(spec, nil, "tare.local/x", "p", "node")
-		got := applied(pod, spec, "", "sha256:x")
+		got, err := applied(pod, spec, "", "tare.local/x")
 		if spec.Network == "" {
 			spec.Network = "host"
 		}
-		if err := bench.Attest(spec, got); err != nil {
+		if err = errors.Join(err, bench.Attest(spec, got)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if len(pod.Spec.Gates) != 1 || pod.Spec.RestartPolicy != "Never" || pod.Labels[bench.RunLabel] != "run" {
@@ -82,10 +88,24 @@ func TestPod(t *testing.T) {
 			t.Errorf("a variable's value is expanded: %+v", pod.Spec.Containers[0].Env)
 		}
 	}
-	changed := e.pod(bench.Spec{}, nil, "x", "p", "node")
-	changed.Spec.Containers[0].Resources.Limits = kube.Resources{"cpu": "500m"} // as by a LimitRange
-	if err := bench.Attest(bench.Spec{}, applied(changed, bench.Spec{}, "", "")); !errors.Is(err, bench.ErrMismatch) {
-		t.Errorf("a limit that nobody asked for: %v, want ErrMismatch", err)
+	for name, change := range map[string]func(*kube.PodSpec){
+		"a limit, as by a LimitRange": func(p *kube.PodSpec) {
+			p.Containers[0].Resources.Limits = kube.Resources{"cpu": "500m"}
+		},
+		"another image":     func(p *kube.PodSpec) { p.Containers[0].Image = "mirror/x" },
+		"a pull":            func(p *kube.PodSpec) { p.Containers[0].PullPolicy = "Always" },
+		"a sidecar":         func(p *kube.PodSpec) { p.InitContainers = []kube.Container{{Name: "proxy"}} },
+		"a second gate":     func(p *kube.PodSpec) { p.Gates = append(p.Gates, kube.Gate{Name: "queue"}) },
+		"another command":   func(p *kube.PodSpec) { p.Containers[0].Command = []string{"/bin/y"} },
+		"the pods' network": func(p *kube.PodSpec) { p.HostNetwork = false },
+	} {
+		spec := bench.Spec{Argv: []string{"/bin/x"}, Network: "host"}
+		pod := e.pod(spec, nil, "x", "p", "node")
+		change(&pod.Spec)
+		got, err := applied(pod, spec, "", "x")
+		if err = errors.Join(err, bench.Attest(spec, got)); !errors.Is(err, bench.ErrMismatch) {
+			t.Errorf("%s that nobody asked for: %v, want ErrMismatch", name, err)
+		}
 	}
 }
 
@@ -112,7 +132,14 @@ func TestHasRun(t *testing.T) {
 		{name: "made", pod: &kube.Pod{}},
 		{name: "waits", pod: with(kube.ContainerState{Waiting: &kube.Waiting{Reason: "ContainerCreating"}})},
 		{name: "runs", pod: with(kube.ContainerState{Running: &kube.Running{}}), ran: true},
-		{name: "has ended", pod: with(kube.ContainerState{Terminated: &kube.Terminated{Reason: "Error", ExitCode: 3}}), ran: true},
+		{
+			name: "has ended", ran: true,
+			pod: with(kube.ContainerState{Terminated: &kube.Terminated{Reason: "Error", ExitCode: 3}}),
+		},
+		{
+			name: "is lost", err: "ContainerStatusUnknown",
+			pod: with(kube.ContainerState{Terminated: &kube.Terminated{Reason: "ContainerStatusUnknown"}}),
+		},
 		{
 			name: "no program", err: "no such file",
 			pod: with(kube.ContainerState{Terminated: &kube.Terminated{Reason: "StartError", Message: "no such file"}}),
@@ -135,7 +162,7 @@ func TestHasRun(t *testing.T) {
 
 // Who waits hears of each change, of the end of all of them, and of the end of his own patience.
 func TestAwait(t *testing.T) {
-	p := &pods{last: map[string]kube.Change{}, changed: make(chan struct{})}
+	p := newPods()
 	pod := func(phase string) kube.Change {
 		x := &kube.Pod{Meta: kube.Meta{Name: "a"}}
 		x.Status.Phase = phase
@@ -155,6 +182,24 @@ func TestAwait(t *testing.T) {
 	if err := p.await(short, "a", runs); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a pod of which nothing is heard: %v", err)
 	}
+	waits := make(chan struct{})
+	go func() {
+		asked := false
+		heard <- p.await(t.Context(), "a", func(pod *kube.Pod, gone bool) (bool, error) {
+			if !asked {
+				asked = true
+				close(waits)
+			}
+			return runs(pod, gone)
+		})
+	}()
+	<-waits
+	p.interrupt()
+	p.tell(pod("Running"))
+	if err := <-heard; !errors.Is(err, errGap) {
+		t.Errorf("a pod that may have been heard of late: %v", err)
+	}
+	p.forget("a")
 	go func() { heard <- p.await(t.Context(), "a", runs) }()
 	over := errors.New("over")
 	p.fail(over)

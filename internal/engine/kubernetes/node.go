@@ -5,14 +5,50 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/fleet/kube"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
-// Daemons are those of the node's container runtime.
-func (e *Engine) Daemons(ctx context.Context) ([]int, error) { return e.node.Daemons(ctx) }
+// kubelets are what programs call themselves that are the kubelet: also of k3s, and of MicroK8s.
+var kubelets = []string{"kubelet", "k3s-server", "k3s-agent", "kubelite"}
+
+// Daemons are those of the node's container runtime, and the kubelet.
+func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
+	daemons, err := e.node.Daemons(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := proc.All("/")
+	if err != nil {
+		return nil, err
+	}
+	found := false
+	for _, p := range all {
+		if slices.Contains(kubelets, proc.Name(p.PID)) && isInOurNetwork(p.PID) {
+			daemons, found = append(daemons, p.PID), true
+		}
+	}
+	if !found {
+		return nil, e.run.Unsupported("the node's kubelet is not found among processes called %s",
+			strings.Join(kubelets, ", "))
+	}
+	return daemons, nil
+}
+
+// isInOurNetwork tells the kubelet of this node from those of others that share the machine.
+func isInOurNetwork(pid int) bool {
+	ours, err := os.Readlink("/proc/self/ns/net")
+	theirs, failed := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/net")
+	return err == nil && failed == nil && ours == theirs
+}
 
 // Pid is the container's first process.
 func (e *Engine) Pid(ctx context.Context, c bench.Container) (int, error) {
@@ -63,7 +99,8 @@ func (e *Engine) Leftovers(ctx context.Context, dead func(run string) bool) ([]b
 
 // isOurs tells a pod of this engine from one of a fleet, which belongs to a Job.
 func isOurs(p *kube.Pod) bool {
-	return len(p.Owners) == 0 && len(p.Spec.Containers) == 1 && p.Spec.Containers[0].Name == containerName
+	isTare := func(c kube.Container) bool { return c.Name == containerName } // a webhook may have added others
+	return len(p.Owners) == 0 && slices.ContainsFunc(p.Spec.Containers, isTare)
 }
 
 // RemoveLeftover implements bench.Cleaner.
@@ -89,20 +126,29 @@ func (e *Engine) RemoveLeftover(ctx context.Context, l bench.Leftover) error {
 	if err := c.DeleteIn(ctx, &pod, grace); err != nil && !errors.Is(err, kube.ErrNotFound) {
 		return e.failed(ctx, "remove pod "+l.ID, err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, removeLimit)
+	defer cancel()
 	for { // it is of another run, which nobody watches
 		there := kube.Pod{Meta: kube.Meta{Name: l.ID}}
 		err := c.Get(ctx, &there)
 		if errors.Is(err, kube.ErrNotFound) || err == nil && there.UID != pod.UID {
 			return nil
 		}
-		if err == nil {
-			err = bench.Sleep(ctx, lookEvery)
-		}
 		if err != nil {
 			return e.failed(ctx, "remove pod "+l.ID, err)
 		}
+		if bench.Sleep(ctx, lookEvery) != nil {
+			why := "its node's kubelet has not ended it yet"
+			if len(there.Finalizers) > 0 {
+				why = fmt.Sprintf("it has the finalizers %.200q", there.Finalizers)
+			}
+			return fmt.Errorf("%s: pod %s is to go, but is still there: %s", e.cfg.Name, l.ID, why)
+		}
 	}
 }
+
+// removeLimit is how long a leftover may take to go.
+const removeLimit = 30 * time.Second
 
 // RemoveData implements bench.DataHolder.
 func (e *Engine) RemoveData(_ context.Context, spec bench.Spec) error {

@@ -55,10 +55,12 @@ func (e *Engine) check(ctx context.Context, spec bench.Spec) error {
 			"unconfined", spec.Security.Seccomp)
 	case spec.Limits.Pids > 0:
 		return refuse("limit of pids: a pod has none of its own: leave it out")
+	case spec.Limits.CPUs > 0 && math.Abs(spec.Limits.CPUs*1000-math.Round(spec.Limits.CPUs*1000)) > 1e-6:
+		return refuse("limit of %v CPUs: a pod has thousandths of a CPU: choose a whole number of them", spec.Limits.CPUs)
 	case spec.Limits.CPUSet != "":
 		return refuse("cpuset: a pod cannot choose its CPUs: leave it out")
 	case spec.Security.Privileged:
-		pids, err := e.Daemons(ctx)
+		pids, err := e.node.Daemons(ctx)
 		if err != nil {
 			return err
 		}
@@ -133,17 +135,29 @@ func resources(l bench.Limits) kube.Requirements {
 	return r
 }
 
-// applied is what the API server has of a pod that does not run yet. data is where the data of bench.DataDir are on the
-// host.
-func applied(p *kube.Pod, spec bench.Spec, data, digest string) bench.Applied {
-	a := bench.Applied{Network: "bridge", Image: digest}
+// applied is what the API server has of a pod that does not run yet, but for its image, which imageName names. data is
+// where the data of bench.DataDir are on the host. What no field of it can say is an error: bench.ErrMismatch.
+func applied(p *kube.Pod, spec bench.Spec, data, imageName string) (bench.Applied, error) {
+	mismatch := func(format string, args ...any) (bench.Applied, error) {
+		return bench.Applied{}, fmt.Errorf("%w: "+format, append([]any{bench.ErrMismatch}, args...)...)
+	}
+	if n := len(p.Spec.Containers) + len(p.Spec.InitContainers); n != 1 {
+		return mismatch("the cluster has made %d containers of one", n)
+	}
+	for _, g := range p.Spec.Gates {
+		if g.Name != gate {
+			return mismatch("the cluster has added the scheduling gate %.100q, which is somebody else's to remove", g.Name)
+		}
+	}
+	c := p.Spec.Containers[0]
+	if c.Image != imageName || c.PullPolicy != "Never" {
+		return mismatch("the cluster has made image %.200q with pull policy %.50q of %q with Never", c.Image, c.PullPolicy,
+			imageName)
+	}
+	a := bench.Applied{Network: "bridge"}
 	if p.Spec.HostNetwork {
 		a.Network = "host"
 	}
-	if len(p.Spec.Containers) != 1 {
-		return a // nothing fits what was asked for
-	}
-	c := p.Spec.Containers[0]
 	for _, arg := range c.Command {
 		a.Argv = append(a.Argv, expanded(arg))
 	}
@@ -182,5 +196,5 @@ func applied(p *kube.Pod, spec bench.Spec, data, digest string) bench.Applied {
 			a.Security.Seccomp = "unconfined"
 		}
 	}
-	return a
+	return a, nil
 }

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -11,27 +12,35 @@ import (
 
 // pods are those of a run, as the API server says.
 type pods struct {
+	ctx   context.Context // of listening
 	end   context.CancelFunc
+	begin sync.Once
 	ended sync.WaitGroup
 
 	mu      sync.Mutex
 	last    map[string]kube.Change // by the pod's name
 	changed chan struct{}          // closed, and made anew, with each change
+	gaps    int                    // how often something may have been heard late
 	failed  error                  // why nothing more is heard
 }
 
-// watch begins to listen.
-func watch(c *kube.Client, run string) *pods {
-	ctx, end := context.WithCancel(context.Background())
-	p := &pods{end: end, last: map[string]kube.Change{}, changed: make(chan struct{})}
-	p.ended.Go(func() {
-		err := c.Watch(ctx, "", owned.Label+"="+run, func(change kube.Change) error {
-			p.tell(change)
-			return nil
-		})
-		p.fail(err)
-	})
+func newPods() *pods {
+	p := &pods{last: map[string]kube.Change{}, changed: make(chan struct{})}
+	p.ctx, p.end = context.WithCancel(context.Background())
 	return p
+}
+
+// listen begins to listen, once.
+func (p *pods) listen(c *kube.Client, run string) {
+	p.begin.Do(func() {
+		p.ended.Go(func() {
+			err := c.Watch(p.ctx, "", owned.Label+"="+run, func(change kube.Change) error {
+				p.tell(change)
+				return nil
+			})
+			p.fail(err)
+		})
+	})
 }
 
 // fail ends the waiting of all.
@@ -40,6 +49,13 @@ func (p *pods) fail(err error) {
 	defer p.mu.Unlock()
 	p.failed = fmt.Errorf("the API server tells nothing more of pods: %w", err)
 	close(p.changed)
+}
+
+// failure is why nothing more is heard; nil if something may be.
+func (p *pods) failure() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed
 }
 
 func (p *pods) tell(change kube.Change) {
@@ -53,16 +69,34 @@ func (p *pods) tell(change kube.Change) {
 	p.changed = make(chan struct{})
 }
 
-// await returns when is says that a pod is as it should be, or its error. The pod is nil before anything was heard of it.
+// interrupt notes that the API server had to be asked again: what happened meanwhile is heard late.
+func (p *pods) interrupt() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gaps++
+}
+
+// errGap is the error of what was awaited while the connection broke.
+var errGap = errors.New("the connection to the API server broke meanwhile, so nobody knows how long it took")
+
+// await returns when is says that a pod is as it should be, or its error. The pod is nil before anything was heard of
+// it. What may have been heard late is errGap.
 func (p *pods) await(ctx context.Context, name string, is func(pod *kube.Pod, gone bool) (bool, error)) error {
-	for {
+	for began := -1; ; {
 		p.mu.Lock()
-		last, changed, failed := p.last[name], p.changed, p.failed
+		last, changed, gaps, failed := p.last[name], p.changed, p.gaps, p.failed
 		p.mu.Unlock()
-		if done, err := is(last.Pod, last.Gone); done || err != nil {
-			return err
+		if began < 0 {
+			began = gaps
 		}
-		if failed != nil {
+		switch done, err := is(last.Pod, last.Gone); {
+		case err != nil:
+			return err
+		case done && gaps != began:
+			return errGap
+		case done:
+			return nil
+		case failed != nil:
 			return failed
 		}
 		select {
@@ -80,6 +114,7 @@ func (p *pods) forget(name string) {
 	delete(p.last, name)
 }
 
+// close ends the listening.
 func (p *pods) close() {
 	p.end()
 	p.ended.Wait()

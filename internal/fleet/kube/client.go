@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -28,13 +31,11 @@ type Options struct {
 	Namespace  string        // "" = that of the context, or "default"
 	QPS        float64       // requests a second; 0 = 20
 	Burst      int           // requests at once after a rest; 0 = 2.5 times QPS, at least one
+	AtOnce     int           // requests that are under way at the same time, beside watches; 0 = 16
 	Patience   time.Duration // how long a server that does not answer is asked again; 0 = 2 minutes
 	Tool       string        // what the server is told that the client is, such as "tare/1.0"
 	Trouble    func(error)   // told of an error after which the server is asked again, from any goroutine; may be nil
 }
-
-// atOnce is how many requests are under way at the same time; watches are beside them.
-const atOnce = 16
 
 // A Client speaks to one API server. It can be used by several goroutines.
 type Client struct {
@@ -43,19 +44,15 @@ type Client struct {
 	namespace string
 	limiter   *rate.Limiter
 	slots     chan struct{}
-	calls     atomic.Int64
+	calls     *atomic.Int64
 	patience  time.Duration
 	trouble   func(error)
 }
 
 // Open finds the cluster and its credentials. It does not speak to the server.
 func Open(o Options) (*Client, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.Kubeconfig
-	rules.WarnIfAllMissing = false // it would be a line on stderr; the error below says more
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: o.Context}
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
-	files := plain.Line(strings.Join(rules.GetLoadingPrecedence(), ", "))
+	paths, loader := o.load()
+	files := plain.Line(strings.Join(paths, ", "))
 	if raw, err := loader.RawConfig(); err == nil && o.Context != "" && raw.Contexts[o.Context] == nil {
 		return nil, fmt.Errorf("the kubeconfig (%s) has no context %q: \"kubectl config get-contexts\" lists those it has",
 			files, o.Context)
@@ -81,7 +78,10 @@ func Open(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{http: client, base: base, namespace: namespace, slots: make(chan struct{}, atOnce), trouble: o.Trouble}
+	c := &Client{
+		http: client, base: base, namespace: namespace, slots: make(chan struct{}, cmp.Or(o.AtOnce, 16)),
+		calls: new(atomic.Int64), trouble: o.Trouble,
+	}
 	qps := cmp.Or(o.QPS, 20)
 	c.limiter = rate.NewLimiter(rate.Limit(qps), cmp.Or(o.Burst, max(1, int(2.5*qps))))
 	c.patience = cmp.Or(o.Patience, 2*time.Minute)
@@ -89,6 +89,39 @@ func Open(o Options) (*Client, error) {
 		c.trouble = func(error) {}
 	}
 	return c, nil
+}
+
+// load finds the files that say how to reach the cluster.
+func (o Options) load() (paths []string, loader clientcmd.ClientConfig) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.Kubeconfig
+	rules.WarnIfAllMissing = false // it would be a line on stderr; errors say more
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: o.Context}
+	return rules.GetLoadingPrecedence(), clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+}
+
+// Settled are options that mean the same cluster and namespace when the environment, the working directory or the
+// current context are others. What cannot be found out is as it was.
+func (o Options) Settled() Options {
+	paths, loader := o.load()
+	if raw, err := loader.RawConfig(); err != nil || len(raw.Contexts) == 0 {
+		return o
+	} else if o.Context == "" {
+		o.Context = raw.CurrentContext
+	}
+	if namespace, _, err := loader.Namespace(); err == nil && o.Namespace == "" {
+		o.Namespace = namespace
+	}
+	there := slices.DeleteFunc(slices.Clone(paths), func(name string) bool {
+		_, err := os.Stat(name)
+		return err != nil
+	})
+	if len(there) == 1 { // several cannot be one option
+		if name, err := filepath.Abs(there[0]); err == nil {
+			o.Kubeconfig = name
+		}
+	}
+	return o
 }
 
 // configError says which files were looked for.
@@ -110,6 +143,13 @@ func serverURL(host string) (*url.URL, error) {
 	}
 	u.User, u.RawQuery, u.Fragment = nil, "", ""
 	return u, nil
+}
+
+// Once is the same client for calls that are timed: each asks the server once, whatever comes of it.
+func (c *Client) Once() *Client {
+	once := *c
+	once.patience = time.Nanosecond // less than any pause
+	return &once
 }
 
 // Server is the address of the API server, without credentials.

@@ -132,17 +132,17 @@ func (e *Error) Error() string {
 func (e *Error) hint() string {
 	switch {
 	case e.Code == http.StatusUnauthorized:
-		return "Log in to the cluster again, or choose another --context"
+		return "Log in to the cluster again, or choose another context"
 	case e.Code == http.StatusForbidden && strings.Contains(e.Message, "exceeded quota"):
-		return "Choose another --namespace, or a larger quota"
+		return "Choose another namespace, or a larger quota"
 	case e.Code == http.StatusForbidden && strings.Contains(e.Message, "PodSecurity"):
-		return "The label pod-security.kubernetes.io/enforce of the namespace decides that: choose another --namespace"
+		return "The label pod-security.kubernetes.io/enforce of the namespace decides that: choose another namespace"
 	case e.Code == http.StatusForbidden && strings.Contains(e.Message, " cannot "): // what RBAC says
-		return `"tare fleet rbac" prints the rights that are needed`
+		return `"tare fleet rbac" prints the rights that a fleet needs`
 	case e.Code == http.StatusTooManyRequests:
-		return "The server is busy: try again later, or with a smaller --qps"
+		return "The server is busy: try again later, or ask it less often, as with --qps"
 	case e.cause != nil && e.server != "":
-		return "See whether the cluster is up and can be reached from here, or choose another --context"
+		return "See whether the cluster is up and can be reached from here, or choose another context"
 	}
 	return ""
 }

@@ -117,7 +117,7 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 	request.Header.Set("Accept", "application/json, */*;q=0.1") // logs are text
 	switch {
 	case r.method == http.MethodPatch:
-		request.Header.Set("Content-Type", "application/merge-patch+json")
+		request.Header.Set("Content-Type", "application/strategic-merge-patch+json")
 	case r.body != nil:
 		request.Header.Set("Content-Type", "application/json")
 	}

@@ -125,14 +125,26 @@ func (c *Client) delete(ctx context.Context, o Object, grace *int64) error {
 	return err
 }
 
-// Ungate removes the gates of a pod, so that it is scheduled, and reads into it what the server made of it.
-func (c *Client) Ungate(ctx context.Context, p *Pod) error {
+// Ungate removes one gate of a pod, which is scheduled if it has no other, and reads into it what the server made of it.
+func (c *Client) Ungate(ctx context.Context, p *Pod, gate string) error {
 	r, err := c.request("start", http.MethodPatch, pods, p.Namespace, p.Name)
 	if err != nil {
 		return err
 	}
 	r.again = true
-	r.body = []byte(`{"spec":{"schedulingGates":null}}`)
+	type remove struct {
+		Name  string `json:"name"`
+		Patch string `json:"$patch"`
+	}
+	var body struct {
+		Spec struct {
+			Gates []remove `json:"schedulingGates"`
+		} `json:"spec"`
+	}
+	body.Spec.Gates = []remove{{gate, "delete"}}
+	if r.body, err = json.Marshal(body); err != nil {
+		return err
+	}
 	_, err = c.into(ctx, r, p)
 	return err
 }

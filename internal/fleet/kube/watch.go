@@ -39,9 +39,13 @@ func (c *Client) Watch(ctx context.Context, namespace, selector string, each fun
 		if w.told > told {
 			n, lastGood = 1, time.Now()
 		}
-		if errors.Is(err, ErrExpired) {
+		switch {
+		case err == nil && w.told > told: // it has ended as it does every few minutes
+			continue
+		case errors.Is(err, ErrExpired):
 			w.version = ""
-		} else if err != nil {
+			c.trouble(err)
+		case err != nil:
 			// An API server that has just begun may refuse for a moment what it allows.
 			if e := (*Error)(nil); errors.As(err, &e) && !mayPass(err, true, 1) &&
 				(!w.listed || time.Since(lastGood) > c.patience) {

@@ -231,7 +231,7 @@ func notFound(what, name string) *refusal {
 }
 
 func (t target) access(r *http.Request) kube.Access {
-	verb := map[string]string{"GET": "get", "POST": "create", "DELETE": "delete"}[r.Method]
+	verb := map[string]string{"GET": "get", "POST": "create", "PATCH": "patch", "DELETE": "delete"}[r.Method]
 	if verb == "get" && t.name == "" {
 		verb = "list"
 		if r.URL.Query().Get("watch") == "true" {
@@ -267,6 +267,8 @@ func (s *Server) change(r *http.Request, t target) any {
 	switch r.Method {
 	case http.MethodGet:
 		return old.copy()
+	case http.MethodPatch:
+		return s.ungate(old, body)
 	case http.MethodDelete:
 		if uid := body.text("preconditions", "uid"); uid != "" && uid != old.text("metadata", "uid") {
 			return &refusal{http.StatusConflict, "Conflict", "the UID in the precondition does not match"}
@@ -305,10 +307,42 @@ func (s *Server) create(o object, t target, dry bool) any {
 		return o
 	}
 	s.store(o)
-	if t.resource == "jobs" {
+	switch {
+	case t.resource == "jobs":
 		s.begin(o)
+	case t.resource == "pods" && len(gatesOf(o)) == 0:
+		s.place(o)
 	}
 	return o.copy()
+}
+
+// gatesOf are the scheduling gates of a pod, or those that a patch speaks of.
+func gatesOf(o object) []any {
+	spec, _ := o["spec"].(map[string]any)
+	gates, _ := spec["schedulingGates"].([]any)
+	return gates
+}
+
+// ungate removes the gates of a pod that a strategic patch removes: the only patch that this server knows.
+func (s *Server) ungate(pod, patch object) any {
+	gates := gatesOf(pod)
+	if len(gates) == 0 {
+		return pod.copy() // it runs
+	}
+	for _, p := range gatesOf(patch) {
+		p, _ := p.(map[string]any)
+		if p["$patch"] != "delete" {
+			return bad(fmt.Errorf("the patch %v", patch))
+		}
+		gates = slices.DeleteFunc(gates, func(g any) bool { return object(g.(map[string]any)).text("name") == p["name"] })
+	}
+	pod = pod.copy()
+	pod.child("spec")["schedulingGates"] = gates
+	s.store(pod)
+	if len(gates) == 0 {
+		s.place(pod)
+	}
+	return s.objects["pods"][pod.key()].copy()
 }
 
 // setDefaults adds to a Job what the server adds.

@@ -153,7 +153,7 @@ func (p *Process) changeStatus(change func(*kube.PodStatus)) {
 	p.s.store(encode(&pod))
 }
 
-// begin does what the controller of Jobs, the scheduler and the kubelet do. The lock is held.
+// begin does what the controller of Jobs does. The lock is held.
 func (s *Server) begin(o object) {
 	var job kube.Job
 	o.decode(&job)
@@ -170,6 +170,13 @@ func (s *Server) begin(o object) {
 		s.event(&job, "FailedCreate", why)
 		return
 	}
+	s.place(encode(&pod))
+}
+
+// place does with a pod without gates what the scheduler and the kubelet do. The lock is held.
+func (s *Server) place(o object) {
+	var pod kube.Pod
+	o.decode(&pod)
 	node, why := s.schedule(pod.Spec)
 	pod.Status.Phase = "Pending"
 	if why != "" {
@@ -184,7 +191,7 @@ func (s *Server) begin(o object) {
 	pod.Status.Started = now().Add(s.ahead(node)).Truncate(time.Second)
 	c := pod.Spec.Containers[0]
 	pod.Status.Containers = []kube.ContainerStatus{{
-		Name: c.Name, Image: c.Image, ImageID: "sha256:" + strings.Repeat("a", 64),
+		Name: c.Name, ID: "containerd://" + pod.Name, Image: c.Image, ImageID: "sha256:" + strings.Repeat("a", 64),
 		State: kube.ContainerState{Waiting: &kube.Waiting{Reason: "ContainerCreating"}},
 	}}
 	made := encode(&pod)

@@ -318,7 +318,7 @@ func pending() report.Input {
 	return in
 }
 
-// few is a fleet that had too few rounds, and one node that is like no other.
+// few is a fleet that had too few rounds, one node that is like no other, and pods that do not reach each other.
 func few() report.Input {
 	in := of(4, 1)
 	in.Fleet.Nodes[3].Group = "other"
@@ -334,6 +334,11 @@ func few() report.Input {
 	for n := range in.Fleet.Outcomes {
 		in.Fleet.Outcomes[n].Rounds = 3
 	}
+	paths := pairs.Result{Network: pairs.Pod}
+	for n := range in.Fleet.Nodes {
+		paths.Silent = append(paths.Silent, pairs.Silence{Node: n, Rounds: 3, Of: 3, Reason: "UDP: no answer within 200ms"})
+	}
+	in.Paths = []pairs.Result{paths}
 	return in
 }
 

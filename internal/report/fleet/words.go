@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/fleet"
 	"github.com/tare-bench/tare/internal/fleet/odd"
 	"github.com/tare-bench/tare/internal/fleet/pairs"
 	"github.com/tare-bench/tare/internal/text/unit"
@@ -182,7 +183,7 @@ func (p *Path) none(rounds, of int, reason string) string {
 // summary is what is known of all links together.
 func (p *Path) summary() string {
 	if len(p.Links) == 0 {
-		return "nothing could be measured"
+		return "nothing could be measured" + p.isOpen()
 	}
 	text := "median " + measured(p.Center, p.Rate)
 	if p.Cost != nil {
@@ -192,6 +193,21 @@ func (p *Path) summary() string {
 		text += "; across zones " + p.Zone.text()
 	}
 	return text
+}
+
+// isOpen asks for the reason why none of those that tried have reached another.
+func (p *Path) isOpen() string {
+	if len(p.Silent)+len(p.Losses) == 0 {
+		return ""
+	}
+	protocol, between := "UDP", "pods"
+	if p.Bulk {
+		protocol = "TCP"
+	}
+	if p.Network == pairs.Host {
+		between = "nodes"
+	}
+	return fmt.Sprintf("; is %s port %d open between %s?", protocol, fleet.PeerPort, between)
 }
 
 // text is a ratio and its interval, as changes.

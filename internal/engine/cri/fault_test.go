@@ -290,7 +290,10 @@ func TestLeftoversOfOthers(t *testing.T) {
 	label := func(run string) map[string]string { return map[string]string{"tare.run": run, "tare.name": "a"} }
 	f := newFake(map[string]answer{
 		"ListPodSandbox": say(&cri.ListPodSandboxResponse{Items: []*cri.PodSandbox{
-			{Id: "p1", Labels: label("dead")}, {Id: "p2", Labels: label("../x")}, {Id: "p3", Labels: label("alive")}, {Id: "p4"},
+			{Id: "p1", Labels: label("dead")},
+			{Id: "p2", Labels: label("../x")},
+			{Id: "p3", Labels: label("alive")},
+			{Id: "p4"},
 			{Id: "the kubelet's", Labels: map[string]string{"tare.run": "dead"}},
 		}}),
 		"PodSandboxStatus": say(&cri.PodSandboxStatusResponse{Status: &cri.PodSandboxStatus{Labels: label("another")}}),

@@ -45,7 +45,7 @@ type Counts struct {
 	Suspect     int `json:"suspect"`
 	Unsteady    int `json:"unsteady"`
 	Ordinary    int `json:"ordinary"`
-	Unclear     int `json:"unclear"` // those that the second pass did not confirm included
+	Unclear     int `json:"unclear"`      // those that the second pass did not confirm included
 	NotMeasured int `json:"not_measured"` // left out ones included
 }
 

@@ -23,7 +23,7 @@ type runtime struct{}
 
 func (runtime) Name() string { return "kubernetes" }
 func (runtime) Probe(context.Context) (bench.EngineInfo, error) {
-	return bench.EngineInfo{Version: "2.1.4", Facts: []bench.Label{{Key: "server", Value: "containerd"}}}, nil
+	return bench.EngineInfo{Version: "2.1.4~ds1", Facts: []bench.Label{{Key: "server", Value: "containerd"}}}, nil
 }
 func (runtime) Prepare(context.Context, bench.Spec) error { return nil }
 func (runtime) Create(context.Context, bench.Spec) (bench.Container, error) {
@@ -231,6 +231,18 @@ func TestForeignRemoval(t *testing.T) {
 	}
 	if err := c.Remove(t.Context()); err != nil {
 		t.Errorf("the second Remove = %v", err)
+	}
+}
+
+// TestForeignRuntime has a socket that is not the node's runtime.
+func TestForeignRuntime(t *testing.T) {
+	s, e := begin(t, kubetest.Options{})
+	n := kubetest.NewNode("here")
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // begin has read it
+	n.Status.Info.Boot, n.Status.Info.Runtime = strings.TrimSpace(string(boot)), "containerd://2.1.3"
+	s.Put(n)
+	if _, err := e.Probe(t.Context()); !errors.Is(err, bench.ErrUnsupported) || !strings.Contains(err.Error(), "endpoint") {
+		t.Errorf("Probe = %v", err)
 	}
 }
 

@@ -106,7 +106,7 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 		return bench.EngineInfo{}, err
 	}
 	here := runtime.Fact("server") + "://" + runtime.Version
-	if there := c.node.Status.Info.Runtime; there != here {
+	if there := c.node.Status.Info.Runtime; numbered(there) != numbered(here) {
 		return bench.EngineInfo{}, e.run.Unsupported("the container runtime of node %s is %.100q, and the one that tare "+
 			"speaks to is %q: name the node's socket with the option endpoint", c.node.Name, there, here)
 	}
@@ -124,6 +124,16 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 		}
 	}
 	return info, nil
+}
+
+// numbered is a runtime, such as containerd://1.6.20~ds1, without what a kubelet leaves out: what follows the numbers.
+func numbered(runtime string) string {
+	name, version, _ := strings.Cut(runtime, "://")
+	version = strings.TrimPrefix(version, "v")
+	if end := strings.IndexFunc(version, func(r rune) bool { return r != '.' && (r < '0' || r > '9') }); end >= 0 {
+		version = version[:end]
+	}
+	return name + "://" + version
 }
 
 // verbs are what the engine does with pods.

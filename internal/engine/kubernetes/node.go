@@ -32,7 +32,7 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 	}
 	found := false
 	for _, p := range all {
-		if slices.Contains(kubelets, proc.Name(p.PID)) && isInOurNetwork(p.PID) {
+		if isKubelet(p.PID) && isInOurNetwork(p.PID) {
 			daemons, found = append(daemons, p.PID), true
 		}
 	}
@@ -41,6 +41,12 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 			strings.Join(kubelets, ", "))
 	}
 	return daemons, nil
+}
+
+// isKubelet knows a kubelet by its name, or as a program of many that is told to be one: hyperkube kubelet.
+func isKubelet(pid int) bool {
+	args := proc.Args(pid)
+	return slices.Contains(kubelets, proc.Name(pid)) || len(args) > 1 && args[1] == kubelets[0]
 }
 
 // isInOurNetwork tells the kubelet of this node from those of others that share the machine.

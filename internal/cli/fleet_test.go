@@ -276,7 +276,7 @@ func TestFleetHost(t *testing.T) {
 	s, p := startCluster(t, "web-1", "web-2", "web-3")
 	args := fleetArgs("run", "--host", "--engine", "native,runc", "--confirm", "0")
 	result := p.tare(t, append(args, "--round", "12s")...)
-	if result.code == 3 && strings.Contains(result.stderr, "a longer --round helps") { // the machine is busy
+	if result.code == 3 && strings.Contains(result.stderr, "rounds are whole") { // the machine is busy
 		result = p.must(t, append(args, "--round", "1m")...)
 	}
 	wantCosts(t, p.shownFleet(t), "runc", 3, result.stderr)

@@ -34,8 +34,8 @@ func (g *gathering) finish(m *member, why error) error {
 	case o.Rounds == 0 && g.isAtWrongTime(m):
 		o.Reason = joined(fmt.Sprintf("its clock is off by %v", m.clock(g.server)), o.Reason)
 	case o.Reason == "":
-		o.Reason = fmt.Sprintf("only %d of %d rounds are whole: a longer --round helps if its blocks take longer than a round",
-			o.Rounds, planned)
+		o.Reason = fmt.Sprintf("only %d of %d rounds are whole: its start signal came late, or its blocks take longer than "+
+			"a round, and a longer --round helps", o.Rounds, planned)
 	}
 	g.set(m, o)
 	m.log = &reading{log: podlog.NewReader()} // the memory of thousands of them counts

@@ -111,14 +111,16 @@ type LeftOutNode struct {
 
 // A Path is what round trips over one network tell, or what throughput tells.
 type Path struct {
-	Network string     `json:"network"`
-	Bulk    bool       `json:"throughput,omitempty"`     // ratios are those of rates
-	Center  float64    `json:"median_seconds,omitempty"` // of round trips
-	Rate    float64    `json:"median_bytes_per_second,omitempty"`
-	Zone    *Ratio     `json:"across_zones,omitempty"`
-	Cost    *Ratio     `json:"beside_host,omitempty"` // this network beside that of the hosts, within the same slots
-	Nodes   []PathNode `json:"nodes"`
-	Links   []PathLink `json:"links"` // the slowest first
+	Network string `json:"network"`
+	Bulk    bool   `json:"throughput,omitempty"` // ratios are those of rates
+	// Limit is how far a node may be from the others without being odd, as a share.
+	Limit  *float64   `json:"limit,omitempty"`
+	Center float64    `json:"median_seconds,omitempty"` // of round trips
+	Rate   float64    `json:"median_bytes_per_second,omitempty"`
+	Zone   *Ratio     `json:"across_zones,omitempty"`
+	Cost   *Ratio     `json:"beside_host,omitempty"` // this network beside that of the hosts, within the same slots
+	Nodes  []PathNode `json:"nodes"`
+	Links  []PathLink `json:"links"` // the slowest first
 	// Losses are pairs between which nothing could be measured in some rounds, although both ends had others.
 	Losses []PathLoss `json:"losses,omitempty"`
 	// Silent are nodes with which nobody had a round trip in some rounds.
@@ -286,6 +288,7 @@ func (n *Node) far() (far float64) {
 func newPath(f *fleet.Fleet, r pairs.Result) Path {
 	p := Path{Network: r.Network, Bulk: r.Bulk, Nodes: []PathNode{}, Links: []PathLink{}}
 	p.Center, p.Rate = p.measure(r.Center)
+	p.Limit = finite(math.Expm1(r.NodeLimit))
 	if r.Zone != (pairs.Effect{}) {
 		zone := p.ratio(r.Zone)
 		p.Zone = &zone
@@ -343,6 +346,19 @@ func (d *Document) nameByPaths() {
 			}
 		}
 	}
+}
+
+// mayStand is the node that is furthest from the others, if its whole interval is beyond the limit; nil = there is none.
+func (p *Path) mayStand() (most *PathNode) {
+	far := func(n *PathNode) float64 { return math.Abs(math.Log(n.Ratio.Ratio)) }
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		beyond := p.Limit != nil && (n.Low > 1+*p.Limit || n.High < 1/(1+*p.Limit))
+		if beyond && n.Verdict == pairs.Unclear && (most == nil || far(n) > far(most)) {
+			most = n
+		}
+	}
+	return most
 }
 
 // nodeCalled is what a path tells of a node; nil = nothing.

@@ -258,8 +258,12 @@ func (s *screen) paths() {
 		if len(p.Apart) > 0 {
 			term.WriteWrapped(s.w, "  ", "not judged, since few nodes are in their zone: "+few(p.Apart), s.Width)
 		}
+		may := p.mayStand()
 		switch {
 		case shown > 0:
+		case may != nil:
+			term.WriteWrapped(s.w, "  ", fmt.Sprintf("No node and no link is known to stand out. It may be %s, with %s: more rounds "+
+				"would tell.", plain.Line(may.Name), may.text()), s.Width)
 		case s.Rounds < pairs.Enough:
 			s.line(fmt.Sprintf("  No link stands out; it takes %d rounds to name a node.", pairs.Enough))
 		default:

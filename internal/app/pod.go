@@ -81,7 +81,8 @@ type podRun struct {
 // measure waits for the start signal, and measures.
 func (p *podRun) measure(ctx context.Context) error {
 	if own := p.app.config.Version; own != p.Order.Tool {
-		return fmt.Errorf("its image has tare %s, and the fleet was begun with %s: push it again, and give --image by the digest", own, p.Order.Tool)
+		return fmt.Errorf("its image has tare %s, and the fleet was begun with %s: push it again, and give --image by the "+
+			"digest", own, p.Order.Tool)
 	}
 	part := p.onlyMeet
 	if p.Network != pairs.Host {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/fleet/kube"
 	"github.com/tare-bench/tare/internal/fleet/kube/kubetest"
@@ -88,18 +89,6 @@ func untilTold(p *kubetest.Process) kubetest.Ending {
 
 var spec = bench.Spec{Image: "x", Argv: []string{"/bin/x"}, Network: "host"}
 
-func created(t *testing.T, e *Engine) bench.Container {
-	t.Helper()
-	if err := e.Prepare(t.Context(), spec); err != nil {
-		t.Fatal(err)
-	}
-	c, err := e.Create(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
 // TestLife has a pod that waits for its start, runs, ends, and goes.
 func TestLife(t *testing.T) {
 	var began atomic.Bool
@@ -111,7 +100,7 @@ func TestLife(t *testing.T) {
 	if _, err := e.Probe(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c := created(t, e)
+	c := enginetest.Create(t, e, spec)
 	a, err := c.Inspect(t.Context())
 	if err = errors.Join(err, bench.Attest(spec, a)); err != nil || a.Image != "sha256:x" {
 		t.Errorf("a pod that does not run: %+v, %v", a, err)
@@ -195,7 +184,7 @@ func TestDeaf(t *testing.T) {
 		<-end
 		return kubetest.Ending{}
 	}})
-	c := created(t, e)
+	c := enginetest.Create(t, e, spec)
 	if err := c.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +207,7 @@ func TestDeaf(t *testing.T) {
 // TestForeignRemoval has a pod that somebody else removes.
 func TestForeignRemoval(t *testing.T) {
 	s, e := begin(t, kubetest.Options{Run: untilTold})
-	c := created(t, e)
+	c := enginetest.Create(t, e, spec)
 	pod := kube.Pod{Meta: kube.Meta{Name: c.(*container).pod.Name}}
 	if err := s.Client().Delete(t.Context(), &pod); err != nil {
 		t.Fatal(err)
@@ -272,7 +261,7 @@ func TestLeftovers(t *testing.T) {
 			return nil
 		},
 	})
-	c := created(t, e)
+	c := enginetest.Create(t, e, spec)
 	if _, err := c.Inspect(t.Context()); !errors.Is(err, bench.ErrMismatch) {
 		t.Errorf("Inspect = %v, want ErrMismatch", err)
 	}
@@ -288,6 +277,7 @@ func TestLeftovers(t *testing.T) {
 	if err := e.RemoveLeftover(t.Context(), left[0]); err != nil || s.Objects("pods") != 1 {
 		t.Errorf("RemoveLeftover = %v, %d pods, want that of somebody else", err, s.Objects("pods"))
 	}
+	_ = c.Remove(t.Context()) // it is gone: the next call cleans up
 	left[0].ID = "theirs"
 	if err := e.RemoveLeftover(t.Context(), left[0]); err == nil || s.Objects("pods") != 1 {
 		t.Errorf("somebody else's: RemoveLeftover = %v, %d pods", err, s.Objects("pods"))

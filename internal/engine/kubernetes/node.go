@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/fleet/kube"
+	"github.com/tare-bench/tare/internal/kernel/netns"
 	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
@@ -32,7 +31,7 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 	}
 	found := false
 	for _, p := range all {
-		if isKubelet(p.PID) && isInOurNetwork(p.PID) {
+		if isKubelet(p.PID) && netns.IsOurs(p.PID) { // nodes can share a machine
 			daemons, found = append(daemons, p.PID), true
 		}
 	}
@@ -47,13 +46,6 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 func isKubelet(pid int) bool {
 	args := proc.Args(pid)
 	return slices.Contains(kubelets, proc.Name(pid)) || len(args) > 1 && args[1] == kubelets[0]
-}
-
-// isInOurNetwork tells the kubelet of this node from those of others that share the machine.
-func isInOurNetwork(pid int) bool {
-	ours, err := os.Readlink("/proc/self/ns/net")
-	theirs, failed := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/net")
-	return err == nil && failed == nil && ours == theirs
 }
 
 // Pid is the container's first process.

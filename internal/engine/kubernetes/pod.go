@@ -56,7 +56,7 @@ func (e *Engine) check(ctx context.Context, spec bench.Spec) error {
 	case spec.Limits.Pids > 0:
 		return refuse("limit of pids: a pod has none of its own: leave it out")
 	case spec.Limits.CPUs > 0 && math.Abs(spec.Limits.CPUs*1000-math.Round(spec.Limits.CPUs*1000)) > 1e-6:
-		return refuse("limit of %v CPUs: a pod has thousandths of a CPU: choose a whole number of them", spec.Limits.CPUs)
+		return refuse("limit of %v CPUs: Kubernetes has steps of 0.001 CPU", spec.Limits.CPUs)
 	case spec.Limits.CPUSet != "":
 		return refuse("cpuset: a pod cannot choose its CPUs: leave it out")
 	case spec.Security.Privileged:
@@ -142,17 +142,17 @@ func applied(p *kube.Pod, spec bench.Spec, data, imageName string) (bench.Applie
 		return bench.Applied{}, fmt.Errorf("%w: "+format, append([]any{bench.ErrMismatch}, args...)...)
 	}
 	if n := len(p.Spec.Containers) + len(p.Spec.InitContainers); n != 1 {
-		return mismatch("the cluster has made %d containers of one", n)
+		return mismatch("the cluster has added containers: the pod has %d", n)
 	}
 	for _, g := range p.Spec.Gates {
 		if g.Name != gate {
-			return mismatch("the cluster has added the scheduling gate %.100q, which is somebody else's to remove", g.Name)
+			return mismatch("the cluster has added the scheduling gate %.100q, which somebody else has to remove", g.Name)
 		}
 	}
 	c := p.Spec.Containers[0]
 	if c.Image != imageName || c.PullPolicy != "Never" {
-		return mismatch("the cluster has made image %.200q with pull policy %.50q of %q with Never", c.Image, c.PullPolicy,
-			imageName)
+		return mismatch("image and pull policy: asked for %q and Never, got %.200q and %.50q", imageName, c.Image,
+			c.PullPolicy)
 	}
 	a := bench.Applied{Network: "bridge"}
 	if p.Spec.HostNetwork {

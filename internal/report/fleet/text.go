@@ -262,8 +262,8 @@ func (s *screen) paths() {
 		switch {
 		case shown > 0:
 		case may != nil:
-			term.WriteWrapped(s.w, "  ", fmt.Sprintf("No node and no link is known to stand out. It may be %s, with %s: more rounds "+
-				"would tell.", plain.Line(may.Name), may.text()), s.Width)
+			term.WriteWrapped(s.w, "  ", fmt.Sprintf("No node and no link is known to stand out. %s may: %s. More rounds would "+
+				"tell.", plain.Line(may.Name), may.text()), s.Width)
 		case s.Rounds < pairs.Enough:
 			s.line(fmt.Sprintf("  No link stands out; it takes %d rounds to name a node.", pairs.Enough))
 		default:

@@ -63,6 +63,33 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// A node whose interval is beyond the limit is not named before it is known, but nobody is told that all is well.
+func TestMayStand(t *testing.T) {
+	const may = "node2 may: +49 %"
+	for name, c := range map[string]struct {
+		limit, low float64
+		want       bool
+	}{
+		"beyond the limit":     {limit: 0.1, low: 0.3, want: true},
+		"across the limit":     {limit: 0.1, low: 0.05},
+		"within a wider limit": {limit: 0.9, low: 0.3},
+	} {
+		in := three()
+		p := &in.Paths[0]
+		p.NodeLimit, p.Links, p.Apart = c.limit, p.Links[:1], nil
+		p.Nodes[1].Verdict, p.Nodes[1].Effect.Low, p.Links[0].Verdict = pairs.Unclear, c.low, pairs.Unclear
+		in.Paths = in.Paths[:1]
+		d := report.New(in)
+		var b strings.Builder
+		if err := report.WriteText(&b, d, report.Options{Width: 200}); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(b.String(), may) != c.want {
+			t.Errorf("%s: want %q: %v, in\n%s", name, may, c.want, b.String())
+		}
+	}
+}
+
 // The screen fits the terminal.
 func TestWidth(t *testing.T) {
 	var b strings.Builder

@@ -197,7 +197,7 @@ func newMatrix(d *Document, p *Path) pathView {
 	}
 	for _, l := range p.Links {
 		if stands(l.Verdict) {
-			add(linkName(l.Ends), l.says())
+			add(linkName(l.Ends), p.link(&l))
 		}
 	}
 	if len(p.Nodes) > mostInMatrix {
@@ -218,7 +218,7 @@ func newMatrix(d *Document, p *Path) pathView {
 			class += " odd"
 		}
 		x, y := place[l.Ends[1]]*cellSize, place[l.Ends[0]]*cellSize
-		title := plain.Line(linkName(l.Ends) + ": " + l.says())
+		title := plain.Line(linkName(l.Ends) + ": " + p.link(l))
 		v.Squares = append(v.Squares, square{class, title, x, y}, square{class, title, y, x})
 	}
 	for i := range p.Losses {

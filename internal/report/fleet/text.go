@@ -243,7 +243,7 @@ func (s *screen) paths() {
 		}
 		for _, l := range p.Links {
 			if stands(l.Verdict) || s.All {
-				show(linkName(l.Ends), l.says())
+				show(linkName(l.Ends), p.link(&l))
 			}
 		}
 		for _, n := range p.Silent {
@@ -263,7 +263,7 @@ func (s *screen) paths() {
 		case shown > 0:
 		case may != nil:
 			term.WriteWrapped(s.w, "  ", fmt.Sprintf("No node and no link is known to stand out. %s may: %s. More rounds would "+
-				"tell.", plain.Line(may.Name), may.text()), s.Width)
+				"tell.", plain.Line(may.Name), p.far(may.Ratio, p.way(may))), s.Width)
 		case s.Rounds < pairs.Enough:
 			s.line(fmt.Sprintf("  No link stands out; it takes %d rounds to name a node.", pairs.Enough))
 		default:
@@ -341,7 +341,8 @@ func (s *screen) next() {
 	if needs := s.needs(); needs > s.Rounds && isName(s.Experiment) {
 		all = append(all, [2]string{
 			fmt.Sprintf("tare fleet run %s … --rounds %d", s.Experiment, needs),
-			"with the same options as before would probably make the unclear ones clear",
+			"with the same options as before would probably make the unclear ones clear: " +
+				unit.FormatDuration(time.Duration(float64(needs)*s.Round)*time.Second),
 		})
 	}
 	if !s.All {

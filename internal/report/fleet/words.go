@@ -61,20 +61,24 @@ func (f *Finding) difference(m *Metric) string {
 	if f.Ratio == nil || f.Low == nil || f.High == nil {
 		return "differs"
 	}
-	word := m.word(*f.Ratio > 1)
-	if *f.Ratio > 2 || *f.Ratio < 0.5 {
-		a, b := *f.Low, *f.High
-		if *f.Ratio < 1 {
+	return difference(Ratio{*f.Ratio, *f.Low, *f.High}, m.word(*f.Ratio > 1))
+}
+
+// difference is a ratio in words: 36 % slower (24–54 %), or 2.9–3.5× slower.
+func difference(r Ratio, word string) string {
+	if r.Ratio > 2 || r.Ratio < 0.5 {
+		a, b := r.Low, r.High
+		if r.Ratio < 1 {
 			a, b = 1/b, 1/a
 		}
 		return fmt.Sprintf("%.3g–%.3g× %s", a, b, word)
 	}
-	a, b := math.Abs(*f.Low-1), math.Abs(*f.High-1)
-	if (*f.Low-1)*(*f.High-1) < 0 { // it holds no difference
-		return percent(math.Abs(*f.Ratio-1)) + " " + word + " (" + f.interval() + ")"
+	a, b := math.Abs(r.Low-1), math.Abs(r.High-1)
+	if (r.Low-1)*(r.High-1) < 0 { // it holds no difference
+		return percent(math.Abs(r.Ratio-1)) + " " + word + " (" + r.interval() + ")"
 	}
 	low, high := percent(min(a, b)), percent(max(a, b))
-	return percent(math.Abs(*f.Ratio-1)) + " " + word + " (" + strings.TrimSuffix(low, " %") + "–" + high + ")"
+	return percent(math.Abs(r.Ratio-1)) + " " + word + " (" + strings.TrimSuffix(low, " %") + "–" + high + ")"
 }
 
 // interval is the interval of the ratio as a change: −1.2 to +3.4 %.
@@ -82,7 +86,8 @@ func (f *Finding) interval() string {
 	if f.Low == nil || f.High == nil {
 		return "no interval"
 	}
-	return strings.TrimSuffix(signed(*f.Low-1), " %") + " to " + signed(*f.High-1)
+	r := Ratio{Low: *f.Low, High: *f.High}
+	return r.interval()
 }
 
 // word is the one for more or less of a metric.
@@ -116,6 +121,9 @@ func percent(share float64) string {
 // signed is a change as a percentage with its sign.
 func signed(change float64) string {
 	text := percent(math.Abs(change))
+	if text == percent(0) {
+		return text
+	}
 	if change < 0 {
 		return "−" + text
 	}
@@ -152,11 +160,32 @@ func (p *Path) one() string {
 
 // stands says why a node stands out.
 func (p *Path) stands(n *PathNode) string {
-	return n.text() + " on all its " + p.one() + "s over the " + p.Network + " network" + n.or()
+	return p.far(n.Ratio, n.Verdict) + " on all its " + p.one() + "s over the " + p.Network + " network" + n.or()
 }
 
 // node is what is known of a node.
-func (p *Path) node(n *PathNode) string { return n.text() + " on all its " + p.one() + "s" + n.or() }
+func (p *Path) node(n *PathNode) string {
+	return p.far(n.Ratio, n.Verdict) + " on all its " + p.one() + "s" + n.or()
+}
+
+// way is the verdict that a node would have, if it had one.
+func (p *Path) way(n *PathNode) pairs.Verdict {
+	if (n.Ratio.Ratio > 1) != p.Bulk {
+		return pairs.Slow
+	}
+	return pairs.Fast
+}
+
+// far is how far a node or link is from the others: with a word that says which way if it is named.
+func (p *Path) far(r Ratio, v pairs.Verdict) string {
+	switch v {
+	case pairs.Slow:
+		return difference(r, "slower")
+	case pairs.Fast:
+		return difference(r, "faster")
+	}
+	return r.text()
+}
 
 // or is what would explain the same.
 func (n *PathNode) or() string {
@@ -166,9 +195,9 @@ func (n *PathNode) or() string {
 	return ""
 }
 
-// says is what is known of a link.
-func (l *PathLink) says() string {
-	text := measured(l.Seconds, l.Rate) + ", " + l.text() + " beside what both ends explain"
+// link is what is known of a link.
+func (p *Path) link(l *PathLink) string {
+	text := measured(l.Seconds, l.Rate) + ", " + p.far(l.Ratio, l.Verdict) + " beside what both ends explain"
 	if l.OrNode != "" {
 		text += "; or " + l.OrNode + " differs, the other way"
 	}
@@ -212,7 +241,12 @@ func (p *Path) isOpen() string {
 
 // text is a ratio and its interval, as changes.
 func (r *Ratio) text() string {
-	return signed(r.Ratio-1) + " (" + strings.TrimSuffix(signed(r.Low-1), " %") + " to " + signed(r.High-1) + ")"
+	return signed(r.Ratio-1) + " (" + r.interval() + ")"
+}
+
+// interval is that of a ratio as a change: −1.2 to +3.4 %.
+func (r *Ratio) interval() string {
+	return strings.TrimSuffix(signed(r.Low-1), " %") + " to " + signed(r.High-1)
 }
 
 func aheadOrBehind(seconds float64) string {

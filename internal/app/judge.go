@@ -17,7 +17,6 @@ import (
 	"github.com/tare-bench/tare/internal/fleet/pairs"
 	fleetreport "github.com/tare-bench/tare/internal/report/fleet"
 	"github.com/tare-bench/tare/internal/store/record"
-	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // A nodeRun is what is kept of one node's run: the values of primary metrics, and what may explain them.
@@ -210,6 +209,9 @@ func (j *judging) agree(r *bench.Run) error {
 	return nil
 }
 
+// times is the unit of what a cell has in relation to another one: 2 = twice as much.
+const times = "×"
+
 // judged is what is judged of a cell: its values if it is a baseline, and what it has beside its baseline if it is none;
 // nil if it has none.
 func (j *judging) judged(m bench.Metric, index, cell int) *judgedMetric {
@@ -226,7 +228,7 @@ func (j *judging) judged(m bench.Metric, index, cell int) *judgedMetric {
 		return nil
 	}
 	beside := c.Name + " beside " + j.plan.Cells[one.beside].Name
-	one.Name, one.Title, one.Unit = one.Name+" "+beside, one.Title+", "+beside, unit.Count
+	one.Name, one.Title, one.Unit = one.Name+" "+beside, one.Title+", "+beside, times
 	return one
 }
 

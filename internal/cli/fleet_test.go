@@ -216,7 +216,23 @@ func TestFleetGather(t *testing.T) {
 	if err := json.Unmarshal([]byte(status), &all); err != nil || len(all) != 1 {
 		t.Fatalf("fleets in the cluster: %+v, %v", all, err)
 	}
-	other.must(t, "fleet", "gather", all[0].ID, "--qps", "1000", "--keep")
+	other.must(t, "fleet", "gather", all[0].ID[len(all[0].ID)-4:], "--qps", "1000", "--keep")
+	unread := p.must(t, "fleet", "clean")
+	for deadline := time.Now().Add(testTimeout); strings.Contains(unread.stderr, "may still be measured"); {
+		if time.Now().After(deadline) {
+			t.Fatal("the fleet's rounds are not over")
+		}
+		time.Sleep(100 * time.Millisecond)
+		unread = p.must(t, "fleet", "clean")
+	}
+	if !strings.Contains(unread.stderr, "tare fleet gather "+all[0].ID) || s.Objects("jobs") != 2 {
+		t.Errorf("what is not stored here: %d Jobs are left\n%s", s.Objects("jobs"), unread.stderr)
+	}
+	elsewhere := kubetest.Start(t, kubetest.Options{}, "web-1", "web-2")
+	lost := p.tare(t, "fleet", "gather", "--kubeconfig", elsewhere.Kubeconfig())
+	if lost.code != 2 || !strings.Contains(lost.stderr, "was begun on") || !strings.Contains(lost.stderr, "--context") {
+		t.Errorf("in another cluster: exit code %d\n%s", lost.code, lost.stderr)
+	}
 	p.must(t, "fleet", "gather", "--qps", "1000", "--keep")
 	if got := p.tare(t, "fleet", "clean", "x"+all[0].ID); got.code == 0 || s.Objects("jobs") == 0 {
 		t.Errorf("a fleet that there is not: exit code %d, %d Jobs are left", got.code, s.Objects("jobs"))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -172,8 +171,11 @@ func (a *App) leftovers(
 	found, silent, err := a.leftoversOf(ctx, instances, runs)
 	for _, id := range runs {
 		for _, used := range a.savedInstances(id) {
-			why, ok := silent[used.Name]
-			if ok {
+			var why error
+			if i := slices.IndexFunc(instances, func(i Instance) bool { return same(i, used) }); i >= 0 {
+				why = silent[i]
+			}
+			if why != nil {
 				unasked = append(unasked, id)
 			}
 			if errors.Is(why, bench.ErrUnsupported) { // other errors are among those already
@@ -187,12 +189,12 @@ func (a *App) leftovers(
 	return found, unasked, err
 }
 
-// leftoversOf asks some engines what is left of runs; silent are, by name, why some
+// leftoversOf asks some engines what is left of runs; silent has, for each, why it
 // could not say. They are asked at the same time, for some take their time, and
 // answer in their own order.
 func (a *App) leftoversOf(
 	ctx context.Context, instances []Instance, runs []string,
-) (found []Leftover, silent map[string]error, err error) {
+) (found []Leftover, silent []error, err error) {
 	isDead := func(id string) bool { return slices.Contains(runs, id) }
 	answers := make([]leftoverAnswer, len(instances))
 	var asking sync.WaitGroup
@@ -200,12 +202,8 @@ func (a *App) leftoversOf(
 		asking.Go(func() { answers[i] = a.askLeftovers(ctx, inst, isDead) })
 	}
 	asking.Wait()
-	silent = map[string]error{}
 	for i, got := range answers {
-		found = append(found, got.leftovers...)
-		if got.err != nil {
-			silent[instances[i].Name] = got.err
-		}
+		found, silent = append(found, got.leftovers...), append(silent, got.err)
 		if errors.Is(got.err, bench.ErrUnsupported) {
 			a.config.Observer.EngineUnreachable(instances[i].Name, got.err)
 			continue
@@ -332,9 +330,7 @@ func (a *App) withUsed(all []Instance, runs []string) []Instance {
 	all = slices.Clone(all)
 	for _, id := range runs {
 		for _, used := range a.savedInstances(id) {
-			if !slices.ContainsFunc(all, func(e Instance) bool {
-				return e.Name == used.Name && e.Driver == used.Driver && maps.Equal(e.Options, used.Options)
-			}) {
+			if !slices.ContainsFunc(all, func(e Instance) bool { return same(e, used) }) {
 				all = append(all, used)
 			}
 		}

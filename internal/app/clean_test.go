@@ -70,3 +70,34 @@ func TestClean(t *testing.T) {
 		t.Errorf("without a state directory: %v", err)
 	}
 }
+
+// Two dead runs have used engines of one name that are not the same. One can still be asked: its run's directory goes.
+func TestCleanOfSameName(t *testing.T) {
+	const gone, there = "20261122-000000-gone", "20261122-000000-here"
+	a, err := New(Config{}).WithState(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	for id, used := range map[string]Instance{
+		gone:  {Name: "mine", Driver: "docker", Options: map[string]string{"host": "unix://" + t.TempDir() + "/none"}},
+		there: {Name: "mine", Driver: "native"},
+	} {
+		dead, err := a.newRunDir(id, []Instance{used})
+		if err == nil {
+			err = dead.close() // as its death does
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = a.Clean(t.Context(), CleanOptions{Runs: []string{gone, there}})
+	if p := (*Problem)(nil); !errors.As(err, &p) || p.Kind != NotAsked || p.Run != gone {
+		t.Errorf("Clean = %v, want that run %s was not asked for", err, gone)
+	}
+	for id, stays := range map[string]bool{gone: true, there: false} {
+		if _, err := os.Stat(a.runDir(id)); (err == nil) != stays {
+			t.Errorf("directory of run %s: %v, want that it stays: %v", id, err, stays)
+		}
+	}
+}

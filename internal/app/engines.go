@@ -165,9 +165,12 @@ func ImageLoaders() (names []string) {
 
 // isBuiltIn reports whether the name alone declares the instance.
 func isBuiltIn(i Instance) bool {
-	return slices.ContainsFunc(Builtin(), func(b Instance) bool {
-		return b.Name == i.Name && b.Driver == i.Driver && maps.Equal(b.Options, i.Options)
-	})
+	return slices.ContainsFunc(Builtin(), func(b Instance) bool { return same(b, i) })
+}
+
+// same reports whether two declarations are of one engine. Those of one name can be several, such as one for each cluster.
+func same(a, b Instance) bool {
+	return a.Name == b.Name && a.Driver == b.Driver && maps.Equal(a.Options, b.Options)
 }
 
 // WithDeclared joins engines, such as the built-in ones, with those that an

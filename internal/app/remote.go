@@ -103,11 +103,7 @@ func remoteInstances(address string, offered []string) []Instance {
 // about this one.
 func onRemote(address string, declared []Instance) ([]Instance, error) {
 	// --engine names some of the built-in engines with their options.
-	declared = slices.DeleteFunc(slices.Clone(declared), func(d Instance) bool {
-		return slices.ContainsFunc(Builtin(), func(b Instance) bool {
-			return b.Name == d.Name && b.Driver == d.Driver && maps.Equal(b.Options, d.Options)
-		})
-	})
+	declared = slices.DeleteFunc(slices.Clone(declared), isBuiltIn)
 	for i, d := range declared {
 		switch {
 		case d.Driver != RemoteDriver:

@@ -58,7 +58,8 @@ func TestComposeKilled(t *testing.T) {
 			if clean := p.must(t, "clean"); !strings.Contains(clean.stdout, "process") {
 				t.Errorf("clean has ended no process:\n%s", clean.stdout)
 			}
-			time.Sleep(time.Second) // for what would go on
+			_ = syscall.Kill(pid, syscall.SIGCONT) // if it is still there
+			time.Sleep(time.Second)                // for what would go on
 			p.nothingLeft(t)
 			if engine == "podman" {
 				nothingInPodman(t, id)

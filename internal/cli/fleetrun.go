@@ -123,9 +123,8 @@ func (a *invocation) fleetGatherCommand() *cobra.Command {
 		Long: `Gather reads what the pods of a fleet have measured and does what is left to do,
 on this machine or another. FLEET is an ID, a unique beginning or end of one, or
 "last", which is the default: of the fleets stored here, else of those in the
-cluster. Pods wait for half an hour until their rounds begin, and for longer in
-large fleets. The cluster removes those that have ended after a day. Before that
-nothing is lost.`,
+cluster. Pods whose rounds have not begun give up after half an hour, or later in
+large fleets. What was measured can be read for a day; then the cluster removes it.`,
 		Args: atMostOne("a fleet"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := a.newApp()
@@ -160,17 +159,21 @@ func fleetIn(ctx context.Context, s bench.Store, c *kube.Client, name string) (i
 	if err == nil {
 		return f.ID, nil
 	}
+	if p := (*app.Problem)(nil); !errors.As(err, &p) || p.Kind != app.NoFleets && p.Kind != app.NoFleet {
+		return "", err
+	}
 	found, listErr := cluster.List(ctx, c, c.Namespace())
-	if len(found) == 0 {
+	latest := name == "" || name == bench.LastRun
+	if len(found) == 0 || latest && listErr != nil {
 		return "", errors.Join(err, listErr)
 	}
-	if name == "" || name == bench.LastRun {
+	if latest {
 		newest := slices.MaxFunc(found, func(a, b cluster.Found) int { return a.Plan.Fleet.Began.Compare(b.Plan.Fleet.Began) })
 		return newest.Plan.Fleet.ID, nil
 	}
 	ids, err := fleetsCalled(found, []string{name})
 	if err != nil {
-		return "", err
+		return "", errors.Join(err, listErr)
 	}
 	return ids[0], nil
 }

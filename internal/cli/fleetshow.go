@@ -294,12 +294,21 @@ type cleanedFleet struct {
 	Removed int    `json:"objects"`
 }
 
-// isRead reports whether all that the nodes of a fleet have measured is stored here.
-func isRead(ctx context.Context, s bench.Store, id string) bool {
-	f, err := app.FindFleet(ctx, s, id)
-	return err == nil && !slices.ContainsFunc(f.Nodes, func(n fleet.Node) bool {
-		o := f.OutcomeOf(n.Name, 1)
+// isRead reports whether all that the nodes of a fleet have measured, in each pass, is stored here.
+func isRead(ctx context.Context, s bench.Store, x *cluster.Found) bool {
+	f, err := app.FindFleet(ctx, s, x.Plan.Fleet.ID)
+	if err != nil {
+		return false
+	}
+	unread := func(name string, pass int) bool {
+		o := f.OutcomeOf(name, pass)
 		return o == nil || o.State == fleet.Waiting || o.State == fleet.Running
+	}
+	if slices.ContainsFunc(f.Nodes, func(n fleet.Node) bool { return unread(n.Name, 1) }) {
+		return false
+	}
+	return len(x.Plan.Fleet.Starts) < 2 || !slices.ContainsFunc(x.Passes[1], func(i int) bool {
+		return unread(x.Plan.Fleet.Nodes[i].Name, 2)
 	})
 }
 
@@ -321,7 +330,8 @@ func (a *invocation) fleetClean(
 	all := []cleanedFleet{}
 	h, done := a.fleetHooks(nil, false)
 	defer done()
-	for _, x := range found {
+	for i := range found {
+		x := &found[i]
 		id := x.Plan.Fleet.ID
 		if len(named) > 0 && !slices.Contains(ids, id) {
 			continue
@@ -330,7 +340,7 @@ func (a *invocation) fleetClean(
 			a.notice("fleet %s may still be measured: it stays, unless you name it", id)
 			continue
 		}
-		if len(named) == 0 && len(x.Plan.Fleet.Starts) > 0 && !isRead(ctx, s, id) {
+		if len(named) == 0 && len(x.Plan.Fleet.Starts) > 0 && !isRead(ctx, s, x) {
 			a.notice("fleet %s has results that are not stored here: it stays, unless you name it; 'tare fleet gather %s' reads "+
 				"them", id, id)
 			continue

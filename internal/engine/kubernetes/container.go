@@ -129,12 +129,12 @@ func (c *container) Inspect(ctx context.Context) (bench.Applied, error) {
 
 // Start lets the pod be scheduled, and returns when its container runs, or has run.
 func (c *container) Start(ctx context.Context) error {
-	pod := c.pod
+	pod, began := c.pod, c.cluster.pods.now()
 	if err := c.cluster.once.Ungate(ctx, &pod, gate); err != nil {
 		return c.failed(ctx, "start", err)
 	}
 	var id string
-	err := c.cluster.pods.await(ctx, c.pod.Name, func(pod *kube.Pod, gone bool) (ran bool, err error) {
+	err := c.cluster.pods.await(ctx, began, c.pod.Name, func(pod *kube.Pod, gone bool) (ran bool, err error) {
 		id, ran, err = hasRun(pod, gone)
 		return ran, err
 	})
@@ -229,7 +229,7 @@ func isLost(t *kube.Terminated) bool { return t.Reason == "ContainerStatusUnknow
 // Wait returns when the API server says that the container has ended.
 func (c *container) Wait(ctx context.Context) (bench.Exit, error) {
 	var end *kube.Terminated
-	err := c.cluster.pods.await(ctx, c.pod.Name, func(pod *kube.Pod, gone bool) (bool, error) {
+	err := c.cluster.pods.await(ctx, c.cluster.pods.now(), c.pod.Name, func(pod *kube.Pod, gone bool) (bool, error) {
 		if gone {
 			return false, errors.New("the pod is gone")
 		}
@@ -274,15 +274,15 @@ func (c *container) Remove(ctx context.Context) error {
 	if first {
 		client = c.cluster.once
 	}
-	pod := c.pod
+	pod, began := c.pod, c.cluster.pods.now()
 	err := client.DeleteIn(ctx, &pod, grace)
 	switch {
 	case errors.Is(err, kube.ErrNotFound) && !first:
 		err = nil
 	case err == nil:
-		err = c.cluster.pods.await(ctx, c.pod.Name, func(_ *kube.Pod, gone bool) (bool, error) { return gone, nil })
+		err = c.cluster.pods.await(ctx, began, c.pod.Name, func(_ *kube.Pod, gone bool) (bool, error) { return gone, nil })
 	}
-	if err != nil {
+	if err != nil && (first || !errors.Is(err, errGap)) {
 		return c.failed(ctx, "remove", err)
 	}
 	c.cluster.pods.forget(c.pod.Name)

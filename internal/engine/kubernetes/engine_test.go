@@ -176,31 +176,47 @@ func TestTimedOnce(t *testing.T) {
 	}
 }
 
-// TestDeaf has a connection that breaks while a container runs: when it ended is not known.
+// TestDeaf has a connection that breaks while a container runs, before or after its end is awaited: when it ended is not
+// known.
 func TestDeaf(t *testing.T) {
-	end := make(chan struct{})
-	s, e := begin(t, kubetest.Options{Run: func(p *kubetest.Process) kubetest.Ending {
-		p.Running()
-		<-end
-		return kubetest.Ending{}
-	}})
-	c := enginetest.Create(t, e, spec)
-	if err := c.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error)
-	go func() {
-		_, err := c.Wait(t.Context())
-		ended <- err
-	}()
-	time.Sleep(20 * time.Millisecond) // it waits
-	s.Down()()
-	close(end)
-	if err := <-ended; !errors.Is(err, errGap) {
-		t.Errorf("Wait = %v, want errGap", err)
-	}
-	if err := c.Remove(t.Context()); err != nil || s.Objects("pods") != 0 {
-		t.Errorf("Remove = %v, %d pods are left", err, s.Objects("pods"))
+	for name, late := range map[string]bool{"before": false, "after": true} {
+		t.Run(name, func(t *testing.T) {
+			end := make(chan struct{})
+			s, e := begin(t, kubetest.Options{Run: func(p *kubetest.Process) kubetest.Ending {
+				p.Running()
+				<-end
+				return kubetest.Ending{}
+			}})
+			c := enginetest.Create(t, e, spec)
+			if err := c.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error)
+			wait := func() {
+				_, err := c.Wait(t.Context())
+				ended <- err
+			}
+			heard := c.(*container).cluster.pods
+			if !late {
+				go wait()
+				time.Sleep(20 * time.Millisecond) // it waits
+			}
+			s.Down()()
+			for late && heard.now() != inGap {
+				time.Sleep(time.Millisecond)
+			}
+			if late {
+				go wait()
+				time.Sleep(20 * time.Millisecond) // it waits, before there is a connection again
+			}
+			close(end)
+			if err := <-ended; !errors.Is(err, errGap) {
+				t.Errorf("Wait = %v, want errGap", err)
+			}
+			if err := c.Remove(t.Context()); err != nil || s.Objects("pods") != 0 {
+				t.Errorf("Remove = %v, %d pods are left", err, s.Objects("pods"))
+			}
+		})
 	}
 }
 

@@ -147,12 +147,16 @@ func (e *Engine) mayAll(ctx context.Context, c *cluster) error {
 			return e.failed(ctx, "ask for rights", err)
 		}
 		if !may {
-			return e.run.Unsupported("you may not %s pods in namespace %s (%.200s): it takes a Role with %s of pods there, and "+
-				"a ClusterRole with list of nodes", verb, c.Namespace(), cmp.Or(why, "nobody allows it"),
-				strings.Join(verbs, ", "))
+			return e.run.Unsupported("you may not %s pods in namespace %s (%.200s): it takes %s", verb, c.Namespace(),
+				cmp.Or(why, "nobody allows it"), rights())
 		}
 	}
 	return nil
+}
+
+// rights are what the engine needs, in words.
+func rights() string {
+	return "a Role with " + strings.Join(verbs, ", ") + " of pods, and a ClusterRole with list of nodes"
 }
 
 // connect finds the cluster and this node in it. It does so once, and anew when the cluster has told its last of pods.
@@ -169,7 +173,6 @@ func (e *Engine) connect(ctx context.Context) (*cluster, error) {
 	client, err := kube.Open(kube.Options{
 		Kubeconfig: e.cfg.Kubeconfig, Context: e.cfg.Context, Namespace: e.cfg.Namespace, Tool: "tare",
 		QPS: 1e6, AtOnce: 1 << 12, // limits of its own would be in every number
-		Trouble: func(error) { c.pods.interrupt() },
 	})
 	if err != nil {
 		return nil, e.run.Unsupported("%w", err)
@@ -201,7 +204,10 @@ func (e *Engine) connect(ctx context.Context) (*cluster, error) {
 
 // unreached is the error of a first call. It wraps bench.ErrUnsupported if there is no server, or it does not allow it.
 func (e *Engine) unreached(ctx context.Context, call string, err error) error {
-	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, kube.ErrLogin) || errors.Is(err, kube.ErrForbidden) {
+	if refusal := (*kube.Error)(nil); errors.Is(err, kube.ErrForbidden) && errors.As(err, &refusal) {
+		return e.run.Unsupported("you may not %s (%.200q): it takes %s", call, refusal.Message, rights())
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, kube.ErrLogin) {
 		return e.run.Unsupported("%w", err)
 	}
 	return e.failed(ctx, call, err)

@@ -92,6 +92,14 @@ func TestPod(t *testing.T) {
 		"a limit, as by a LimitRange": func(p *kube.PodSpec) {
 			p.Containers[0].Resources.Limits = kube.Resources{"cpu": "500m"}
 		},
+		"a request, as by a LimitRange": func(p *kube.PodSpec) {
+			p.Containers[0].Resources.Requests = kube.Resources{"cpu": "100m"}
+		},
+		"a mount": func(p *kube.PodSpec) {
+			p.Volumes = append(p.Volumes, kube.Volume{Name: "scratch"})
+			p.Containers[0].Mounts = append(p.Containers[0].Mounts, kube.Mount{Name: "scratch", Path: bench.DataDir})
+		},
+		"no gate":           func(p *kube.PodSpec) { p.Gates = nil },
 		"another image":     func(p *kube.PodSpec) { p.Containers[0].Image = "mirror/x" },
 		"a pull":            func(p *kube.PodSpec) { p.Containers[0].PullPolicy = "Always" },
 		"a sidecar":         func(p *kube.PodSpec) { p.InitContainers = []kube.Container{{Name: "proxy"}} },
@@ -105,6 +113,28 @@ func TestPod(t *testing.T) {
 		got, err := applied(pod, spec, "", "x")
 		if err = errors.Join(err, bench.Attest(spec, got)); !errors.Is(err, bench.ErrMismatch) {
 			t.Errorf("%s that nobody asked for: %v, want ErrMismatch", name, err)
+		}
+	}
+}
+
+// A kubelet is known by its name, or as one of the programs that a program of many has.
+func TestIsKubelet(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		want bool
+	}{
+		{"kubelet", []string{"/usr/bin/kubelet", "--config=x"}, true},
+		{"k3s-agent", []string{"/usr/local/bin/k3s agent"}, true},
+		{"hyperkube", []string{"/usr/bin/hyperkube", "kubelet", "--config=x"}, true},
+		{"kubernetes-v1.3", []string{"/opt/kubernetes-v1.34.4", "kubelet", "--config=x"}, true},
+		{"kubernetes-v1.3", []string{"/opt/kubernetes-v1.34.4", "kube-apiserver"}, false},
+		{"pgrep", []string{"pgrep", "kubelet"}, false},
+		{"sudo", []string{"sudo", "kubelet"}, false},
+		{"kworker/0:1", nil, false},
+	} {
+		if got := isKubelet(c.name, c.args); got != c.want {
+			t.Errorf("%s %q: %v, want %v", c.name, c.args, got, c.want)
 		}
 	}
 }
@@ -170,7 +200,7 @@ func TestAwait(t *testing.T) {
 	}
 	runs := func(pod *kube.Pod, _ bool) (bool, error) { return pod != nil && pod.Status.Phase == "Running", nil }
 	heard := make(chan error)
-	go func() { heard <- p.await(t.Context(), "a", runs) }()
+	go func() { heard <- p.await(t.Context(), p.now(), "a", runs) }()
 	p.tell(pod("Pending"))
 	p.tell(pod("Running"))
 	if err := <-heard; err != nil {
@@ -179,13 +209,13 @@ func TestAwait(t *testing.T) {
 	p.forget("a")
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := p.await(short, "a", runs); !errors.Is(err, context.DeadlineExceeded) {
+	if err := p.await(short, p.now(), "a", runs); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a pod of which nothing is heard: %v", err)
 	}
 	waits := make(chan struct{})
 	go func() {
 		asked := false
-		heard <- p.await(t.Context(), "a", func(pod *kube.Pod, gone bool) (bool, error) {
+		heard <- p.await(t.Context(), p.now(), "a", func(pod *kube.Pod, gone bool) (bool, error) {
 			if !asked {
 				asked = true
 				close(waits)
@@ -194,13 +224,21 @@ func TestAwait(t *testing.T) {
 		})
 	}()
 	<-waits
-	p.interrupt()
+	p.deafen(true)
 	p.tell(pod("Running"))
 	if err := <-heard; !errors.Is(err, errGap) {
 		t.Errorf("a pod that may have been heard of late: %v", err)
 	}
+	without := p.now()
+	p.deafen(false)
+	if err := p.await(t.Context(), without, "a", runs); !errors.Is(err, errGap) {
+		t.Errorf("what began without a connection: %v", err)
+	}
+	if err := p.await(t.Context(), p.now(), "a", runs); err != nil {
+		t.Errorf("what began when there was one again: %v", err)
+	}
 	p.forget("a")
-	go func() { heard <- p.await(t.Context(), "a", runs) }()
+	go func() { heard <- p.await(t.Context(), p.now(), "a", runs) }()
 	over := errors.New("over")
 	p.fail(over)
 	if err := <-heard; !errors.Is(err, over) {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -12,8 +14,8 @@ import (
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/engine/owned"
 	"github.com/tare-bench/tare/internal/fleet/kube"
-	"github.com/tare-bench/tare/internal/kernel/netns"
 	"github.com/tare-bench/tare/internal/kernel/proc"
+	"github.com/tare-bench/tare/internal/kernel/readback"
 )
 
 // kubelets are what programs call themselves that are the kubelet: also of k3s, and of MicroK8s.
@@ -31,7 +33,15 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 	}
 	found := false
 	for _, p := range all {
-		if isKubelet(p.PID) && netns.IsOurs(p.PID) { // nodes can share a machine
+		if !isKubelet(proc.Name(p.PID), proc.Args(p.PID)) {
+			continue
+		}
+		here, err := readback.SameNamespace("net", p.PID, readback.Self) // nodes can share a machine
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // it has ended
+		case err != nil:
+			return nil, e.failed(ctx, "look at the kubelet", err)
+		case here:
 			daemons, found = append(daemons, p.PID), true
 		}
 	}
@@ -42,10 +52,16 @@ func (e *Engine) Daemons(ctx context.Context) ([]int, error) {
 	return daemons, nil
 }
 
-// isKubelet knows a kubelet by its name, or as a program of many that is told to be one: hyperkube kubelet.
-func isKubelet(pid int) bool {
-	args := proc.Args(pid)
-	return slices.Contains(kubelets, proc.Name(pid)) || len(args) > 1 && args[1] == kubelets[0]
+// isKubelet knows a kubelet by its name, or by the command of a program of many: hyperkube kubelet.
+func isKubelet(name string, args []string) bool {
+	if slices.Contains(kubelets, name) {
+		return true
+	}
+	if len(args) < 2 || args[1] != kubelets[0] {
+		return false
+	}
+	program := path.Base(args[0])
+	return program == "hyperkube" || strings.HasPrefix(program, "kubernetes")
 }
 
 // Pid is the container's first process.

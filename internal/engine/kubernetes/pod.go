@@ -144,6 +144,9 @@ func applied(p *kube.Pod, spec bench.Spec, data, imageName string) (bench.Applie
 	if n := len(p.Spec.Containers) + len(p.Spec.InitContainers); n != 1 {
 		return mismatch("the cluster has added containers: the pod has %d", n)
 	}
+	if !slices.ContainsFunc(p.Spec.Gates, func(g kube.Gate) bool { return g.Name == gate }) {
+		return mismatch("the cluster has removed the scheduling gate: the pod did not wait for its start")
+	}
 	for _, g := range p.Spec.Gates {
 		if g.Name != gate {
 			return mismatch("the cluster has added the scheduling gate %.100q, which somebody else has to remove", g.Name)
@@ -170,6 +173,14 @@ func applied(p *kube.Pod, spec bench.Spec, data, imageName string) (bench.Applie
 	if memory, ok := c.Resources.Limits["memory"].Value(); ok {
 		a.Limits.Memory = int64(memory)
 	}
+	requests := resources(spec.Limits).Requests
+	for what, got := range c.Resources.Requests {
+		has, _ := got.Value()
+		asked, _ := requests[what].Value()
+		if has != asked {
+			return mismatch("the cluster has added a request: %.100q of %.100q", got, what)
+		}
+	}
 	if spec.Storage != "" {
 		a.Data = "layer"
 	}
@@ -177,6 +188,7 @@ func applied(p *kube.Pod, spec bench.Spec, data, imageName string) (bench.Applie
 		i := slices.IndexFunc(p.Spec.Volumes, func(v kube.Volume) bool { return v.Name == m.Name && v.Host != nil })
 		switch {
 		case i < 0:
+			return mismatch("the cluster has added the mount %.200q", m.Path)
 		case m.Path == bench.DataDir && p.Spec.Volumes[i].Host.Path == data:
 			a.Data = readback.DataByEngine("bind", data)
 		case m.Path == bench.DataDir:

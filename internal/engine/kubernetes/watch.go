@@ -20,7 +20,8 @@ type pods struct {
 	mu      sync.Mutex
 	last    map[string]kube.Change // by the pod's name
 	changed chan struct{}          // closed, and made anew, with each change
-	gaps    int                    // how often something may have been heard late
+	deaf    bool                   // there is no connection: what happens is heard late
+	gaps    int                    // how often it was so
 	failed  error                  // why nothing more is heard
 }
 
@@ -34,10 +35,10 @@ func newPods() *pods {
 func (p *pods) listen(c *kube.Client, run string) {
 	p.begin.Do(func() {
 		p.ended.Go(func() {
-			err := c.Watch(p.ctx, "", owned.Label+"="+run, func(change kube.Change) error {
+			err := c.Listen(p.ctx, "", owned.Label+"="+run, func(change kube.Change) error {
 				p.tell(change)
 				return nil
-			})
+			}, p.deafen)
 			p.fail(err)
 		})
 	})
@@ -69,30 +70,47 @@ func (p *pods) tell(change kube.Change) {
 	p.changed = make(chan struct{})
 }
 
-// interrupt notes that the API server had to be asked again: what happened meanwhile is heard late.
-func (p *pods) interrupt() {
+// deafen notes that what happens is heard late from now on, or no longer.
+func (p *pods) deafen(is bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.gaps++
+	if p.deaf = is; is {
+		p.gaps++
+	}
 }
 
-// errGap is the error of what was awaited while the connection broke.
+// A moment is when something began that is awaited: by how many times before that the connection was lost.
+type moment int
+
+// inGap is a moment without a connection.
+const inGap moment = -1
+
+// now is taken before the call that makes happen what is awaited.
+func (p *pods) now() moment {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.deaf {
+		return inGap
+	}
+	return moment(p.gaps)
+}
+
+// errGap is the error of what was awaited while there was no connection.
 var errGap = errors.New("the connection to the API server broke meanwhile, so nobody knows how long it took")
 
 // await returns when is says that a pod is as it should be, or its error. The pod is nil before anything was heard of
-// it. What may have been heard late is errGap.
-func (p *pods) await(ctx context.Context, name string, is func(pod *kube.Pod, gone bool) (bool, error)) error {
-	for began := -1; ; {
+// it. What may have been heard late, since the connection was lost after that moment, is errGap.
+func (p *pods) await(
+	ctx context.Context, since moment, name string, is func(pod *kube.Pod, gone bool) (bool, error),
+) error {
+	for {
 		p.mu.Lock()
 		last, changed, gaps, failed := p.last[name], p.changed, p.gaps, p.failed
 		p.mu.Unlock()
-		if began < 0 {
-			began = gaps
-		}
 		switch done, err := is(last.Pod, last.Gone); {
 		case err != nil:
 			return err
-		case done && gaps != began:
+		case done && moment(gaps) != since:
 			return errGap
 		case done:
 			return nil

@@ -261,6 +261,7 @@ func (c *client) workingContainers(ctx context.Context) ([]workingContainer, err
 	for i, w := range all {
 		base, err := c.baseOf(w.ID)
 		switch {
+		case w.run != "":
 		case runs[w.ImageID] != "":
 			all[i].run = runs[w.ImageID]
 		case err == nil:
@@ -312,11 +313,51 @@ func (c *client) baseOf(id string) (string, error) {
 	return state.Args[bench.BuildBase], err
 }
 
-// allContainers lists all containers, with those of builds.
+// allContainers lists all containers, with those of builds. While Podman cannot list them, see withoutImage, it lists
+// those of the reason.
 func (c *client) allContainers(ctx context.Context) ([]workingContainer, error) {
 	all, err := survey[[]workingContainer](ctx, c, "/containers/json?all=true&external=true")
+	if left := c.withoutImage(err); len(left) > 0 {
+		return left, nil // what else there is, can be told when they have gone
+	}
 	return all, c.failed("list containers", err)
 }
+
+// withoutImage returns what runs have left in Podman's storage of an image that is gone, if that is why Podman could
+// not list containers. A full disk can leave them. Until they are gone, Podman 4.3 lists those of its storage to nobody.
+func (c *client) withoutImage(listing error) (left []workingContainer) {
+	e, ok := errors.AsType[*apiError](listing)
+	if !ok {
+		return nil
+	}
+	m := imageNotKnown.FindStringSubmatch(e.Message)
+	if m == nil {
+		return nil
+	}
+	file, err := os.Open(filepath.Join(c.Store.GraphRoot, c.Store.Driver+"-containers", "containers.json"))
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	var stored []struct{ ID, Image, Metadata string }
+	if json.NewDecoder(io.LimitReader(file, longestState)).Decode(&stored) != nil {
+		return nil
+	}
+	for _, s := range stored {
+		var of struct {
+			Image string `json:"image-name"`
+		}
+		if s.Image != m[1] || json.Unmarshal([]byte(s.Metadata), &of) != nil || !isImageID(s.ID) {
+			continue
+		}
+		if run := owned.RunOf(of.Image); run != "" {
+			left = append(left, workingContainer{ID: s.ID, ImageID: s.Image, State: "storage", run: run})
+		}
+	}
+	return left
+}
+
+var imageNotKnown = regexp.MustCompile(`^([0-9a-f]{64}): image not known`)
 
 // isImageID reports whether this is an ID as images and containers have it. A leftover image of a build's step is
 // known by it.

@@ -3,6 +3,7 @@ package podman_test
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -268,6 +269,62 @@ func TestLeftoversOfStorage(t *testing.T) {
 	want := []string{broken, "tare.local/dead/podman/agent:latest", "tare.local/dead/podman/other:latest"}
 	if err != nil || !slices.Equal(ids, want) {
 		t.Errorf("Leftovers = %v, %v; want %q", left, err, want)
+	}
+}
+
+// Podman lists no containers of its storage while the image of one is gone. If a dead run has left that, it goes first;
+// otherwise it is not touched.
+func TestContainerWithoutImage(t *testing.T) {
+	id, gone, another := strings.Repeat("a", 64), strings.Repeat("b", 64), strings.Repeat("c", 64)
+	for name, test := range map[string]struct {
+		image, named string
+		found        bool
+	}{
+		"of the run":            {gone, "tare.local/dead/podman/agent:latest", true},
+		"of another run":        {gone, "tare.local/alive/podman/agent:latest", false},
+		"of somebody else":      {gone, "debian:12", false},
+		"which another one has": {another, "tare.local/dead/podman/agent:latest", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it waits
+			root := t.TempDir()
+			stored, err := json.Marshal([]map[string]any{{
+				"id": id, "names": []string{"x"}, "image": test.image, "metadata": `{"image-name":"` + test.named + `"}`,
+			}})
+			dir := filepath.Join(root, "overlay-containers")
+			if err := errors.Join(err, os.MkdirAll(dir, 0o700),
+				os.WriteFile(filepath.Join(dir, "containers.json"), stored, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			var removed atomic.Bool
+			e, s := open(t, apitest.Answers{
+				"GET /info": apitest.Reply(200, `{"host":{"cgroupControllers":["memory"],"cgroupVersion":"v2","ociRuntime":{"name":"crun"}},
+					"store":{"graphDriverName":"overlay","graphRoot":"`+root+`"},"version":{"Version":"4.3.1"}}`),
+				"GET /images/json": apitest.Reply(200, `[]`), "GET /networks/json": apitest.Reply(200, `[]`),
+				"GET /volumes/json": apitest.Reply(200, `[]`), "GET /pods/json": apitest.Reply(200, `[]`),
+				"GET /containers/json": func(w http.ResponseWriter, r *http.Request) {
+					if removed.Load() || !r.URL.Query().Has("external") {
+						apitest.Reply(200, `[]`)(w, r)
+						return
+					}
+					apitest.Reply(500, `{"message":"`+gone+`: image not known"}`)(w, r)
+				},
+				"DELETE /containers/" + id: func(w http.ResponseWriter, r *http.Request) {
+					removed.Store(true)
+					apitest.Reply(200, `[]`)(w, r)
+				},
+			})
+			left, err := e.Leftovers(t.Context(), func(run string) bool { return run == "dead" })
+			if found := len(left) == 1 && left[0].ID == id; found != test.found {
+				t.Errorf("Leftovers = %v, %v", left, err)
+			}
+			if !test.found {
+				return
+			}
+			if err := errors.Join(err, e.RemoveLeftover(t.Context(), left[0])); err != nil || !s.HasCall("DELETE") {
+				t.Errorf("removed: %v, %v", s.HasCall("DELETE"), err)
+			}
+		})
 	}
 }
 

@@ -650,8 +650,11 @@ func TestLate(t *testing.T) {
 	for i := range 3 * atOnce {
 		nodes = append(nodes, fmt.Sprintf("n%02d", i))
 	}
+	var written sync.WaitGroup
+	written.Add(len(nodes))
 	s := kubetest.Start(t, kubetest.Options{Run: func(p *kubetest.Process) kubetest.Ending {
 		play(p, nil)
+		written.Done()
 		<-p.Context().Done() // nobody tells that it has ended
 		return kubetest.Ending{Code: 143}
 	}}, nodes...)
@@ -661,7 +664,7 @@ func TestLate(t *testing.T) {
 	if err := start(ctx, s.Client(), p, 1, nil, kept.hooks(), quick); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(100 * time.Millisecond) // the pods have written what they know
+	written.Wait()
 	late := quick
 	late.sweep, late.late = time.Hour, -time.Hour
 	if err := gather(ctx, s.Client(), p, 1, kept.hooks(), late); err != nil {

@@ -149,6 +149,7 @@ type gathering struct {
 	read  chan readDone
 	end   time.Time // by the server's clock: what has not ended then is given up
 	jobs  time.Time // members without a pod are looked at next
+	blind time.Time // since then that fails; zero if it does not
 }
 
 // watch tells of the pods of the pass.
@@ -372,7 +373,7 @@ func (g *gathering) mayHaveMore(m *member, now time.Time) bool {
 	l := m.log
 	switch {
 	case m.pod == nil:
-		return !m.looked
+		return !m.looked && (g.blind.IsZero() || time.Since(g.blind) <= g.pace.lost)
 	case !m.hasLog() || l.read.Add(g.server).After(g.end):
 		return false
 	case !l.failed.IsZero() && now.Sub(l.failed) > g.pace.lost:
@@ -422,11 +423,17 @@ func (g *gathering) lookForPods() error {
 	if !slices.ContainsFunc(g.nodes, without) {
 		return nil
 	}
+	failed := func(err error) {
+		if g.blind.IsZero() {
+			g.blind = time.Now()
+		}
+		g.trouble(err)
+	}
 	jobs := map[string]*kube.Job{}
 	for _, space := range g.p.Fleet.Namespaces {
 		all, err := kube.List[kube.Job](g.ctx, g.c, kube.Query{Namespace: space, Labels: g.selector()})
 		if err != nil {
-			g.trouble(err)
+			failed(err)
 			return nil
 		}
 		for i := range all {
@@ -434,9 +441,10 @@ func (g *gathering) lookForPods() error {
 		}
 	}
 	if err := g.listPods(g.ctx); err != nil {
-		g.trouble(err)
+		failed(err)
 		return nil
 	}
+	g.blind = time.Time{}
 	for _, m := range g.nodes {
 		if !without(m) {
 			continue

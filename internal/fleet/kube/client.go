@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -26,7 +25,7 @@ import (
 
 // Options say which cluster, and how to speak to it.
 type Options struct {
-	Kubeconfig string        // the file; "" = $KUBECONFIG, ~/.kube/config, or the service account of the pod that this is
+	Kubeconfig string        // the file, or several as in $KUBECONFIG; "" = $KUBECONFIG, ~/.kube/config, or this pod's account
 	Context    string        // in it; "" = its current one
 	Namespace  string        // "" = that of the context, or "default"
 	QPS        float64       // requests a second; 0 = 20
@@ -94,7 +93,11 @@ func Open(o Options) (*Client, error) {
 // load finds the files that say how to reach the cluster.
 func (o Options) load() (paths []string, loader clientcmd.ClientConfig) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.Kubeconfig
+	if several := filepath.SplitList(o.Kubeconfig); len(several) > 1 {
+		rules.Precedence = several
+	} else {
+		rules.ExplicitPath = o.Kubeconfig
+	}
 	rules.WarnIfAllMissing = false // it would be a line on stderr; errors say more
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: o.Context}
 	return rules.GetLoadingPrecedence(), clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
@@ -112,15 +115,14 @@ func (o Options) Settled() Options {
 	if namespace, _, err := loader.Namespace(); err == nil && o.Namespace == "" {
 		o.Namespace = namespace
 	}
-	there := slices.DeleteFunc(slices.Clone(paths), func(name string) bool {
+	var there []string
+	for _, name := range paths {
 		_, err := os.Stat(name)
-		return err != nil
-	})
-	if len(there) == 1 { // several cannot be one option
-		if name, err := filepath.Abs(there[0]); err == nil {
-			o.Kubeconfig = name
+		if full, absErr := filepath.Abs(name); err == nil && absErr == nil {
+			there = append(there, full)
 		}
 	}
+	o.Kubeconfig = strings.Join(there, string(filepath.ListSeparator))
 	return o
 }
 

@@ -400,3 +400,29 @@ func TestQuantities(t *testing.T) {
 		}
 	}
 }
+
+// What was settled means the same cluster when the environment is another, also if several files say which it is.
+func TestSettled(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for name, text := range map[string]string{
+		"a": "current-context: x\ncontexts: [{name: x, context: {cluster: its, namespace: space}}]",
+		"b": "clusters: [{name: its, cluster: {server: \"https://192.0.2.1:6443\"}}]",
+	} {
+		if err := os.WriteFile(name, []byte("apiVersion: v1\nkind: Config\n"+text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("KUBECONFIG", "a:none:b")
+	o := kube.Options{}.Settled()
+	want := kube.Options{Kubeconfig: filepath.Join(dir, "a") + ":" + filepath.Join(dir, "b"), Context: "x", Namespace: "space"}
+	if o.Kubeconfig != want.Kubeconfig || o.Context != want.Context || o.Namespace != want.Namespace {
+		t.Errorf("Settled = %+v, want %+v", o, want)
+	}
+	t.Setenv("KUBECONFIG", "/nowhere")
+	t.Chdir("/")
+	c, err := kube.Open(o)
+	if err != nil || c.Server() != "https://192.0.2.1:6443" || c.Namespace() != "space" {
+		t.Errorf("Open of it: %+v, %v", c, err)
+	}
+}

@@ -21,7 +21,15 @@ type Change struct {
 // returns an error, or the server refuses. After lost connections it begins again, for as long as that takes, and tells
 // of what it missed; it may tell of a pod that has not changed.
 func (c *Client) Watch(ctx context.Context, namespace, selector string, each func(Change) error) error {
-	w := &watch{c: c, query: Query{Namespace: namespace, Labels: selector}, known: map[string]*Pod{}}
+	return c.Listen(ctx, namespace, selector, each, func(bool) {})
+}
+
+// Listen is Watch that also says when it is deaf: from when a connection was lost until there is another. What changes
+// meanwhile is told late.
+func (c *Client) Listen(
+	ctx context.Context, namespace, selector string, each func(Change) error, deaf func(is bool),
+) error {
+	w := &watch{c: c, query: Query{Namespace: namespace, Labels: selector}, deaf: deaf, known: map[string]*Pod{}}
 	w.each = func(change Change) error {
 		w.failed = each(change)
 		return w.failed
@@ -53,6 +61,8 @@ func (c *Client) Watch(ctx context.Context, namespace, selector string, each fun
 			}
 			c.trouble(err)
 		}
+		w.lost = true
+		w.deaf(true)
 		if err := sleep(ctx, backoff(n)); err != nil {
 			return err
 		}
@@ -64,6 +74,8 @@ type watch struct {
 	c       *Client
 	query   Query
 	each    func(Change) error
+	deaf    func(is bool)
+	lost    bool            // there is no connection, and deaf was told so
 	failed  error           // of each
 	known   map[string]*Pod // by name
 	version string          // of the cluster that is known; "" = list again
@@ -101,6 +113,10 @@ func (w *watch) round(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = answer.Body.Close() }() // it was only read
+	if w.lost {
+		w.lost = false
+		w.deaf(false)
+	}
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(nil, 8<<20)
 	for lines.Scan() {

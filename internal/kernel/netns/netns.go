@@ -1,4 +1,4 @@
-// Package netns calls functions in the network namespace of another process, and tells whether it is this one's.
+// Package netns calls functions in the network namespace of another process.
 package netns
 
 import (
@@ -46,13 +46,6 @@ func sameFile(a, b *os.File) bool {
 	x, err := a.Stat()
 	y, too := b.Stat()
 	return err == nil && too == nil && os.SameFile(x, y)
-}
-
-// IsOurs reports whether a process is in the network namespace of this one.
-func IsOurs(pid int) bool {
-	ours, err := os.Stat("/proc/self/ns/net")
-	theirs, failed := os.Stat(fmt.Sprintf("/proc/%d/ns/net", pid))
-	return err == nil && failed == nil && os.SameFile(ours, theirs)
 }
 
 // Elsewhere calls do on a thread of its own that is not the first. The thread ends if do could not

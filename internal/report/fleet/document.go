@@ -288,7 +288,9 @@ func (n *Node) far() (far float64) {
 func newPath(f *fleet.Fleet, r pairs.Result) Path {
 	p := Path{Network: r.Network, Bulk: r.Bulk, Nodes: []PathNode{}, Links: []PathLink{}}
 	p.Center, p.Rate = p.measure(r.Center)
-	p.Limit = finite(math.Expm1(r.NodeLimit))
+	if r.NodeLimit > 0 {
+		p.Limit = finite(math.Expm1(r.NodeLimit))
+	}
 	if r.Zone != (pairs.Effect{}) {
 		zone := p.ratio(r.Zone)
 		p.Zone = &zone

@@ -252,7 +252,7 @@ func three() report.Input {
 	in.Reasons[0][1] = []string{"waiting for a CPU 41 % (others 2 %)"}
 	ordinary := pairs.Node{Effect: pairs.Effect{Low: -0.05, High: 0.05}, Verdict: pairs.Ordinary, P: 1}
 	in.Paths = []pairs.Result{{
-		Network: pairs.Pod, Center: 60e-6, Apart: []int{2},
+		Network: pairs.Pod, Center: 60e-6, NodeLimit: 0.0488, Apart: []int{2},
 		Nodes: []pairs.Node{ordinary, {
 			Effect: pairs.Effect{Estimate: 0.4, Low: 0.3, High: 0.5}, Verdict: pairs.Slow, P: 0.01,
 			OrLink: &pairs.Meeting{Client: 0, Server: 2},
@@ -262,7 +262,7 @@ func three() report.Input {
 			Verdict: pairs.Fast, P: 0.01, Seconds: 40e-6, OrNode: new(1),
 		}},
 	}, {
-		Network: pairs.Pod, Bulk: true, Center: 1. / 1024, Nodes: []pairs.Node{ordinary, {
+		Network: pairs.Pod, Bulk: true, Center: 1. / 1024, NodeLimit: 0.0488, Nodes: []pairs.Node{ordinary, {
 			Effect: pairs.Effect{Estimate: 0.7, Low: 0.6, High: 0.8}, Verdict: pairs.Slow, P: 0.01,
 		}, ordinary},
 		Links: []pairs.Link{{
@@ -306,7 +306,7 @@ func twenty() report.Input {
 
 // paths are round trips of n nodes, one slow link and one slow node among them.
 func paths(n int, network string, cost *pairs.Effect) pairs.Result {
-	r := pairs.Result{Network: network, Center: 80e-6, Zone: pairs.Effect{Estimate: 0.1, Low: 0.08, High: 0.12}, Cost: cost}
+	r := pairs.Result{Network: network, Center: 80e-6, NodeLimit: 0.0488, Zone: pairs.Effect{Estimate: 0.1, Low: 0.08, High: 0.12}, Cost: cost}
 	for i := range n {
 		node := pairs.Node{Effect: pairs.Effect{Estimate: 0, Low: -0.02, High: 0.02}, Verdict: pairs.Ordinary, P: 1}
 		if i == 4 {

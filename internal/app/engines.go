@@ -142,6 +142,10 @@ func Builtin() []Instance {
 	}
 }
 
+// OnRequest are engines that need no declaration either, but are asked nothing before somebody names them: what they reach
+// can be other people's.
+func OnRequest() []Instance { return []Instance{{Name: "kubernetes", Driver: "kubernetes"}} }
+
 // enginePreference lists engines in the order in which an experiment that has room for a few
 // takes them: those with a service, as people use them; then the runtimes under
 // them; then the kernel's own isolation.

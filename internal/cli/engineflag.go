@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/app"
@@ -16,7 +17,7 @@ func parseEngines(flags []string) (chosen []string, declared []app.Instance, err
 	finish := func() {
 		if open != nil {
 			chosen = append(chosen, open.Name)
-			if len(open.Options) > 0 {
+			if len(open.Options) > 0 || slices.Contains(app.Names(app.OnRequest()), open.Name) {
 				declared = append(declared, *open)
 			}
 			open = nil

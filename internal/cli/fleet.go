@@ -95,6 +95,48 @@ func (a *invocation) openCluster(o clusterOptions) (*kube.Client, error) {
 	return c, nil
 }
 
+// reach asks a cluster for its version, which a server that does not answer ends soon. Some may not ask for it.
+func reach(ctx context.Context, c *kube.Client) error {
+	if _, err := c.Version(ctx); err != nil && !errors.Is(err, kube.ErrForbidden) {
+		return err
+	}
+	return nil
+}
+
+// fleetsThere finds the fleets in the namespace of a cluster, and in those of stored fleets: all of them, or those that
+// are named.
+func fleetsThere(ctx context.Context, s bench.Store, c *kube.Client, named []string) ([]cluster.Found, error) {
+	if err := reach(ctx, c); err != nil {
+		return nil, err
+	}
+	stored, spaces := named, []string{c.Namespace()}
+	if len(named) == 0 {
+		ids, err := app.Fleets(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		stored = ids
+	}
+	for _, name := range stored {
+		f, err := app.FindFleet(ctx, s, name)
+		if err == nil && f.Cluster == c.Server() && !slices.Contains(spaces, f.Namespaces[0]) {
+			spaces = append(spaces, f.Namespaces[0])
+		}
+	}
+	var all []cluster.Found
+	var errs []error
+	for _, space := range spaces {
+		found, err := cluster.List(ctx, c, space)
+		errs = append(errs, err)
+		for _, x := range found {
+			if !slices.ContainsFunc(all, func(y cluster.Found) bool { return y.Plan.Fleet.ID == x.Plan.Fleet.ID }) {
+				all = append(all, x)
+			}
+		}
+	}
+	return all, errors.Join(errs...)
+}
+
 // fleetOptions are the flags that say what a fleet is to measure, and where.
 type fleetOptions struct {
 	cluster              clusterOptions

@@ -22,7 +22,7 @@ func TestFleetsCalled(t *testing.T) {
 		"abcd": "20261126-1200-abcd", "efgh": "20261126-1200-efgh", "20261126-1200-abcd": "20261126-1200-abcd",
 		"20261126-1200-abcd-": "20261126-1200-abcd-x", "2026": "", "": "", "1200": "",
 	} {
-		ids, err := fleetsCalled(found, []string{name})
+		ids, err := fleetsCalled(found, []string{name}, "default")
 		if want == "" && err == nil || want != "" && !slices.Equal(ids, []string{want}) {
 			t.Errorf("%q: %q, %v; want %q", name, ids, err, want)
 		}

@@ -135,6 +135,9 @@ large fleets. What was measured can be read for a day; then the cluster removes 
 			if err != nil {
 				return err
 			}
+			if err := reach(cmd.Context(), c); err != nil {
+				return err
+			}
 			return a.withStore(cmd.Context(), func(s bench.Store) error {
 				id, err := fleetIn(cmd.Context(), s, c, append(args, "")[0])
 				if err != nil {
@@ -171,7 +174,7 @@ func fleetIn(ctx context.Context, s bench.Store, c *kube.Client, name string) (i
 		newest := slices.MaxFunc(found, func(a, b cluster.Found) int { return a.Plan.Fleet.Began.Compare(b.Plan.Fleet.Began) })
 		return newest.Plan.Fleet.ID, nil
 	}
-	ids, err := fleetsCalled(found, []string{name})
+	ids, err := fleetsCalled(found, []string{name}, c.Namespace())
 	if err != nil {
 		return "", errors.Join(err, listErr)
 	}
@@ -310,7 +313,7 @@ func (p *fleetProgress) draw() {
 func (p *fleetProgress) text() string {
 	again := ""
 	if p.pass == 2 {
-		again = "once more: "
+		again = "second pass: "
 	}
 	left := func(t time.Time) string { return unit.FormatDuration(t.Sub(p.now()).Round(time.Second)) }
 	switch p.phase {

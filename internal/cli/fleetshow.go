@@ -138,6 +138,8 @@ type fleetStatus struct {
 	Stored     bool                `json:"stored"`     // here
 	InCluster  bool                `json:"in_cluster"` // there are objects of it
 	Active     int                 `json:"active_jobs"`
+	elsewhere  bool                // in another namespace than that of the command
+	gone       bool                // the cluster was asked, and has nothing of it
 	States     map[fleet.State]int `json:"states,omitempty"` // how many nodes, of the first pass, by what is stored here
 }
 
@@ -183,7 +185,10 @@ func (a *invocation) fleetStatus(ctx context.Context, s bench.Store, o clusterOp
 		a.notice("only what is stored here is shown: %v", err)
 		return a.printFleetStatus(all)
 	}
-	found, err := cluster.List(ctx, c, c.Namespace())
+	found, err := fleetsThere(ctx, s, c, nil)
+	for _, one := range all {
+		one.gone = err == nil && one.Cluster == c.Server()
+	}
 	for _, x := range found {
 		f := &x.Plan.Fleet
 		i := slices.IndexFunc(all, func(s *fleetStatus) bool { return s.ID == f.ID })
@@ -191,7 +196,8 @@ func (a *invocation) fleetStatus(ctx context.Context, s bench.Store, o clusterOp
 			i = len(all)
 			all = append(all, newFleetStatus(f))
 		}
-		all[i].InCluster, all[i].Active = true, x.Active
+		all[i].InCluster, all[i].Active, all[i].gone = true, x.Active, false
+		all[i].elsewhere = f.Namespaces[0] != c.Namespace()
 	}
 	return errors.Join(err, a.printFleetStatus(all))
 }
@@ -222,6 +228,11 @@ func (a *invocation) printFleetStatus(all []*fleetStatus) error {
 			parts = append(parts, unit.FormatCount(s.Active, "Job")+" under way in the cluster")
 		case s.InCluster:
 			parts = append(parts, "still in the cluster")
+		case s.gone && s.States[fleet.Running]+s.States[fleet.Waiting] > 0:
+			parts = append(parts, "no longer in the cluster")
+		}
+		if s.elsewhere {
+			parts = append(parts, "namespace "+plain.Line(s.Namespace))
 		}
 		if !s.Stored {
 			parts = append(parts, "not stored here: tare fleet gather "+s.ID)
@@ -256,8 +267,9 @@ measured, or nobody has read its results.`,
 	return cmd
 }
 
-// fleetsCalled are the IDs of the fleets that are named: by the ID, or by a beginning or end that only one has.
-func fleetsCalled(found []cluster.Found, names []string) (ids []string, err error) {
+// fleetsCalled are the IDs of the fleets that are named: by the ID, or by a beginning or end that only one has. space is
+// the namespace of the command.
+func fleetsCalled(found []cluster.Found, names []string, space string) (ids []string, err error) {
 	var all []string
 	for _, x := range found {
 		all = append(all, x.Plan.Fleet.ID)
@@ -275,7 +287,10 @@ func fleetsCalled(found []cluster.Found, names []string) (ids []string, err erro
 		}
 		switch len(called) {
 		case 0:
-			return nil, &app.Problem{Kind: app.NoFleet, Names: all, Err: fmt.Errorf("no fleet %.80q is in the cluster", name)}
+			return nil, &app.Problem{
+				Kind: app.NoFleet, Names: all,
+				Err: fmt.Errorf("no fleet %.80q is in namespace %s, nor in that of a stored fleet", name, space),
+			}
 		case 1:
 			ids = append(ids, called[0])
 		default:
@@ -319,11 +334,11 @@ func (a *invocation) fleetClean(
 	if err != nil {
 		return err
 	}
-	found, err := cluster.List(ctx, c, c.Namespace())
+	found, err := fleetsThere(ctx, s, c, named)
 	if err != nil {
 		return err
 	}
-	ids, err := fleetsCalled(found, named)
+	ids, err := fleetsCalled(found, named, c.Namespace())
 	if err != nil {
 		return err
 	}
@@ -345,7 +360,7 @@ func (a *invocation) fleetClean(
 				"them", id, id)
 			continue
 		}
-		n, cleanErr := t.CleanFleet(ctx, c, c.Namespace(), id, h)
+		n, cleanErr := t.CleanFleet(ctx, c, x.Plan.Fleet.Namespaces[0], id, h)
 		err = errors.Join(err, cleanErr)
 		all = append(all, cleanedFleet{id, n})
 	}

@@ -1,16 +1,19 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/fleet/kube"
+	"github.com/tare-bench/tare/internal/fleet/odd"
 	"github.com/tare-bench/tare/internal/fleet/pairs"
 	"github.com/tare-bench/tare/internal/text/unit"
 )
@@ -59,7 +62,8 @@ func CheckFirst(ctx context.Context, c *kube.Client, r Request) (*Preflight, err
 		r.Fleet.Namespaces = []string{c.Namespace()}
 	}
 	r.Fleet.Cluster = c.Server()
-	if len(r.Fleet.GroupBy) == 0 {
+	labels := r.Fleet.GroupBy
+	if len(labels) == 0 {
 		r.Fleet.GroupBy = DefaultGroups
 	}
 	base := r.Fleet.Namespaces[0]
@@ -70,9 +74,12 @@ func CheckFirst(ctx context.Context, c *kube.Client, r Request) (*Preflight, err
 		return nil, err
 	} else if !ok {
 		return nil, fmt.Errorf("you may not list the nodes of the cluster (%s): "+
-			"tare fleet rbac prints the rights that are needed", why)
+			"tare fleet rbac prints the rights that are needed", cmp.Or(why, "nobody allows it"))
 	}
 	nodes, err := c.Nodes(ctx, r.Selector)
+	if refusal := (*kube.Error)(nil); r.Selector != "" && errors.As(err, &refusal) && refusal.Code == http.StatusBadRequest {
+		return nil, fmt.Errorf("--nodes %q is no selector of labels: %.200q", r.Selector, refusal.Message)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +88,15 @@ func CheckFirst(ctx context.Context, c *kube.Client, r Request) (*Preflight, err
 	f.Plan = r.Plan
 	f.checkImage(nodes)
 	f.checkArchitectures()
+	f.checkLabels(nodes, labels)
+	f.checkRounds()
 	switch len(r.Fleet.Nodes) {
 	case 0:
+		if len(nodes) == 0 && r.Selector != "" {
+			f.problem("no node has labels as in --nodes %q; to choose by name: --nodes 'kubernetes.io/hostname in (a,b)'",
+				r.Selector)
+			return &f.Preflight, nil
+		}
 		f.problem("no node of %d can be measured%s", len(nodes), firstOmission(&r.Plan))
 		return &f.Preflight, nil
 	case 1:
@@ -97,8 +111,41 @@ func CheckFirst(ctx context.Context, c *kube.Client, r Request) (*Preflight, err
 			return nil, err
 		}
 	}
+	f.checkOthers(ctx, base)
 	f.Estimate()
 	return &f.Preflight, nil
+}
+
+// checkLabels notes which labels no node has, by which nodes are to be grouped.
+func (f *preflight) checkLabels(nodes []kube.Node, labels []string) {
+	for _, label := range labels {
+		has := func(n kube.Node) bool { _, ok := n.Labels[label]; return ok || label == byArch }
+		if !slices.ContainsFunc(nodes, has) {
+			f.note("no node has the label %q of --group-by", label)
+		}
+	}
+}
+
+// checkRounds notes that so few rounds cannot name a node.
+func (f *preflight) checkRounds() {
+	fewest, nodes := odd.Fewest(len(f.Plan.Fleet.Nodes)), len(f.Plan.Fleet.Nodes)
+	if f.Plan.Fleet.Rounds < fewest {
+		f.note("%d rounds cannot name any of %d nodes: it takes at least %d, and more with several metrics",
+			f.Plan.Fleet.Rounds, nodes, fewest)
+	}
+}
+
+// checkOthers notes which fleets are measured at the same time. If that cannot be told, nothing is said.
+func (f *preflight) checkOthers(ctx context.Context, space string) {
+	others, err := List(ctx, f.c, space)
+	if err != nil {
+		return
+	}
+	for i := range others {
+		if !others[i].Over(time.Now()) {
+			f.note("fleet %s is being measured in this namespace: both would disturb each other", others[i].Plan.Fleet.ID)
+		}
+	}
 }
 
 // ownHost begins the names of images that no registry has.
@@ -129,7 +176,8 @@ func (f *preflight) checkImage(all []kube.Node) {
 	which := fmt.Sprintf("%d of %d nodes do not list the image %s yet (such as %s)", len(missing), len(f.Plan.Fleet.Nodes),
 		image, missing[0])
 	if strings.HasPrefix(image, ownHost) {
-		f.note("%s, and nobody can pull it: tare fleet image -o FILE, and import that on each node", which)
+		f.note("%s, and nobody can pull it: tare fleet image -o FILE, and import that on each node (after that, it takes "+
+			"minutes until a node lists it)", which)
 	} else {
 		f.note("%s, and will pull it", which)
 	}

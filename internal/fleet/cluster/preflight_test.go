@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
@@ -248,6 +249,18 @@ func refusals(t *testing.T) []refusal {
 			name: "quota with the hosts' network", change: withHosts, put: quota(kube.Resources{"pods": "5"}, nil),
 			problem: "quota default/q allows 5 pods, of which 0 are used and 5 are left: the fleet needs 6",
 		},
+		{
+			name: "few rounds", change: func(r *Request) { r.Fleet.Rounds = 4 },
+			note: "4 rounds cannot name any of 3 nodes: it takes at least 5",
+		},
+		{
+			name: "labels of nobody", change: func(r *Request) { r.Selector = "a" },
+			problem: `no node has labels as in --nodes "a"; to choose by name: --nodes 'kubernetes.io/hostname in (a,b)'`,
+		},
+		{
+			name: "groups of nobody", change: func(r *Request) { r.Fleet.GroupBy = []string{"arch", "rack"} },
+			note: `no node has the label "rack" of --group-by`,
+		},
 		{name: "alone", change: func(r *Request) { r.Nodes = []string{"a"} }, problem: "only one node"},
 	}
 }
@@ -464,5 +477,25 @@ func TestHostilePlan(t *testing.T) {
 		if _, err := readPlan(&m); err == nil {
 			t.Errorf("%s: it is read", name)
 		}
+	}
+}
+
+// A fleet that is measured meanwhile is told.
+func TestOtherFleet(t *testing.T) {
+	s := kubetest.Start(t, kubetest.Options{}, "a", "b", "c")
+	p := plan("a", "b", "c")
+	p.Fleet.Began = time.Now()
+	one, err := newSession(s.Client(), p, 1, []int{0, 1, 2}, Hooks{}, quick)
+	if err == nil {
+		err = one.makeRoots(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := request()
+	r.Fleet.ID = "20261126-120000-othr"
+	f, err := CheckFirst(t.Context(), s.Client(), r)
+	if err != nil || !has(f.Notes, "fleet "+p.Fleet.ID+" is being measured in this namespace") {
+		t.Errorf("%+v, %v", f, err)
 	}
 }

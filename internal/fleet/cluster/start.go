@@ -384,6 +384,8 @@ func (s *session) someRun() error {
 	switch {
 	case most == "":
 		most = "nobody says why"
+	case strings.Contains(most, "ImagePull") && strings.HasPrefix(s.p.Fleet.Image, ownHost):
+		most += ": nobody can pull " + s.p.Fleet.Image + ": tare fleet image -o FILE, and import that on each node"
 	case strings.Contains(most, "ImagePull"):
 		most += ": if the registry wants credentials, --pull-secret names a Secret that has them"
 	}

@@ -383,3 +383,19 @@ func BenchmarkJudge(b *testing.B) {
 		odd.Judge(in)
 	}
 }
+
+// With fewer rounds no node is measured, with so many each is.
+func TestFewest(t *testing.T) {
+	for nodes, want := range map[int]int{2: 0, 3: 5, 10: 3, 100: 2} {
+		got := odd.Fewest(nodes)
+		if got != want {
+			t.Errorf("%d nodes: %d rounds, want %d", nodes, got, want)
+		}
+		for rounds := max(1, want-1); want > 0 && rounds <= want; rounds++ {
+			all := odd.Judge(input(calm(rounds, make([]float64, nodes)...))).Findings[0]
+			if measured := all[0].Verdict != odd.NotMeasured; measured != (rounds == want) {
+				t.Errorf("%d nodes, %d rounds: measured: %v", nodes, rounds, measured)
+			}
+		}
+	}
+}

@@ -89,6 +89,19 @@ func (s set) countRanks(values [][]float64, below, above []int) {
 	}
 }
 
+// Fewest is how many rounds it takes at least to name one of so many nodes by one metric: as many as if it is the slowest
+// in each of them. 0 if nobody can be named.
+func Fewest(nodes int) int {
+	if nodes < 3 {
+		return 0
+	}
+	rounds := 0
+	for p := 2.0; p*float64(nodes) > 1-confidence; p /= float64(nodes) {
+		rounds++
+	}
+	return rounds
+}
+
 // leaveOut marks the nodes that the tests cannot name, whatever their ranks are: they have too few rounds, or
 // nobody to be compared with.
 func (t *table) leaveOut() {

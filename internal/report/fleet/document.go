@@ -36,6 +36,8 @@ type Document struct {
 	LeftOut    []LeftOutNode `json:"left_out,omitempty"`
 	Paths      []Path        `json:"paths,omitempty"`
 	Warnings   []string      `json:"warnings,omitempty"`
+
+	again bool // the second pass of suspects is not over
 }
 
 // Counts are how many nodes have each verdict; a node counts once, with the verdict that stands out most.
@@ -195,11 +197,27 @@ func New(in Input) *Document {
 	}
 	d.nameByPaths()
 	d.count()
+	d.again = d.Counts.Suspect > 0 && f.Confirm > 0 && !hasSecondPass(f)
 	d.warn(f)
 	slices.SortStableFunc(d.Nodes, func(a, b Node) int {
 		return cmp.Or(cmp.Compare(rank(a.Verdict), rank(b.Verdict)), -cmp.Compare(a.far(), b.far()), cmp.Compare(a.Name, b.Name))
 	})
 	return d
+}
+
+// hasSecondPass reports whether a second pass of a fleet is over.
+func hasSecondPass(f *fleet.Fleet) bool {
+	over := false
+	for _, o := range f.Outcomes {
+		if o.Pass != 2 {
+			continue
+		}
+		if o.State == fleet.Waiting || o.State == fleet.Running {
+			return false
+		}
+		over = true
+	}
+	return over
 }
 
 // order is the verdicts, those that stand out most first.

@@ -90,6 +90,28 @@ func TestMayStand(t *testing.T) {
 	}
 }
 
+// Suspects whose second pass is not over are not called unconfirmed.
+func TestSecondPass(t *testing.T) {
+	for state, over := range map[fleet.State]bool{"": false, fleet.Running: false, fleet.Done: true} {
+		in := of(3, 1)
+		in.Fleet.Confirm, in.Judged.Findings[0][1].Verdict = 5, odd.Suspect
+		if state != "" {
+			in.Fleet.Outcomes = append(in.Fleet.Outcomes, fleet.Outcome{Node: "node2", Pass: 2, State: state})
+		}
+		var b strings.Builder
+		if err := report.WriteText(&b, report.New(in), report.Options{Width: 200}); err != nil {
+			t.Fatal(err)
+		}
+		for text, want := range map[string]bool{
+			"the suspects' second pass is not over": !over, "tare fleet gather": !over, "suspects were not measured again": over,
+		} {
+			if strings.Contains(b.String(), text) != want {
+				t.Errorf("state %q: want %q: %v, in\n%s", state, text, want, b.String())
+			}
+		}
+	}
+}
+
 // The screen fits the terminal.
 func TestWidth(t *testing.T) {
 	var b strings.Builder
@@ -298,6 +320,7 @@ func twenty() report.Input {
 		Run: in.Fleet.ID + "-14",
 	}
 	in.Fleet.Outcomes[2].Clock = 4200 * time.Millisecond
+	in.Fleet.Outcomes = append(in.Fleet.Outcomes, fleet.Outcome{Node: "node5", Pass: 2, State: fleet.Done, Rounds: 5})
 	in.Fleet.Outcomes[3].Admitted = []string{"a container istio-proxy was added"}
 	in.Fleet.LeftOut = []fleet.Omission{{Node: "master1", Reason: "taint node-role.kubernetes.io/control-plane:NoSchedule"}}
 	in.Paths = []pairs.Result{paths(20, "host", nil), paths(20, "pod", &pairs.Effect{Estimate: 0.3, Low: 0.25, High: 0.35})}

@@ -126,6 +126,10 @@ func (s *screen) nobody() string {
 		return "Nothing is measured yet."
 	case len(s.Nodes) < 3:
 		return "With fewer than three nodes nobody can say which is the odd one: compare their runs."
+	case s.Counts.NotMeasured == s.Counts.Nodes:
+		return "No node could be compared; why is below."
+	case s.Counts.Suspect > 0 && s.again:
+		return "No node is known to be odd; the suspects' second pass is not over."
 	case s.Counts.Suspect > 0:
 		return "No node is known to be odd; suspects were not measured again."
 	}
@@ -296,11 +300,13 @@ func (s *screen) rest() {
 		}
 	}
 	s.line(fmt.Sprintf("Of %s: %s", unit.FormatCount(c.Nodes, "node"), strings.Join(parts, ", ")))
-	shown := 0
+	names := map[string][]string{} // by reason
+	var reasons []string
 	missing := func(name, reason string) {
-		if shown++; shown <= mostShown || s.All {
-			term.WriteWrapped(s.w, "  "+plain.Line(name)+"  ", reason, s.Width)
+		if names[reason] == nil {
+			reasons = append(reasons, reason)
 		}
+		names[reason] = append(names[reason], name)
 	}
 	for _, n := range s.Nodes {
 		switch {
@@ -316,8 +322,18 @@ func (s *screen) rest() {
 	for _, o := range s.LeftOut {
 		missing(o.Name, o.Reason)
 	}
-	if shown > mostShown && !s.All {
-		s.line(fmt.Sprintf("  and %d more", shown-mostShown))
+	for i, reason := range reasons {
+		if i == mostShown && !s.All {
+			s.line(fmt.Sprintf("  %d more reasons: --all has them", len(reasons)-i))
+			break
+		}
+		lines := names[reason]
+		if !s.All {
+			lines = []string{few(lines)}
+		}
+		for _, who := range lines {
+			term.WriteWrapped(s.w, "  "+plain.Line(who)+"  ", reason, s.Width)
+		}
 	}
 	for i, w := range s.Warnings {
 		if i == 3 && !s.All {
@@ -331,14 +347,14 @@ func (s *screen) rest() {
 // next says what to do next.
 func (s *screen) next() {
 	var all [][2]string
-	underWay := false
+	underWay := s.again
 	for _, n := range s.Nodes {
 		underWay = underWay || n.State == fleet.Waiting || n.State == fleet.Running
 	}
 	if underWay {
 		all = append(all, [2]string{"tare fleet gather " + plain.Line(s.Fleet), "takes what the cluster still has"})
 	}
-	if needs := s.needs(); needs > s.Rounds && isName(s.Experiment) {
+	if needs := s.needs(); needs > s.Rounds && !underWay && isName(s.Experiment) {
 		all = append(all, [2]string{
 			fmt.Sprintf("tare fleet run %s … --rounds %d", s.Experiment, needs),
 			"with the same options as before would probably make the unclear ones clear: " +

@@ -104,8 +104,13 @@ func runLoad(all []Loader, words []string, page *turn.Page, stdout io.Writer) er
 	if err != nil {
 		return err
 	}
-	_, err = stdout.Write(line)
-	return err
+	if _, err = stdout.Write(line); err != nil {
+		return err
+	}
+	if report.Then != nil {
+		report.Then()
+	}
+	return nil
 }
 
 func loadNames(all []Loader) string {

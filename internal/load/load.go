@@ -75,6 +75,8 @@ type Report struct {
 	Facts map[string]string `json:"facts,omitempty"`
 	// Notes are stable codes that qualify the values: see bench's.
 	Notes []string `json:"notes,omitempty"`
+	// Then is called once the report is told, before the next load begins; nil = nothing is left to do.
+	Then func() `json:"-"`
 }
 
 // NewReport returns an empty report of the named load.

@@ -79,6 +79,14 @@ func (c *Counts) since(before *Counts) *Counts {
 	return &d
 }
 
+// WithoutThreads are the counts without those that the kernel forgets with each process, such as context switches: after
+// processes that did the work have ended, they would be those of the others.
+func (c *Counts) WithoutThreads() *Counts {
+	d := *c
+	d.tally, d.calls = d.tally.WithoutThreads(), math.NaN()
+	return &d
+}
+
 // Count reads what the kernel has counted for the process so far. Call it when nothing
 // is timed and the process inside is alive: loads stay after their reports. For a program
 // that ended while Output waited for it, Count returns the last reading before the end.

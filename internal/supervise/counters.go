@@ -37,6 +37,14 @@ func Record(to bench.Recorder, counted ...*Counts) {
 	}
 }
 
+// Switches is the number of context switches of the threads of some processes; false if that is not known.
+func Switches(counted ...*Counts) (n float64, known bool) {
+	for _, c := range counted {
+		n += c.tally.Waits + c.tally.Preemptions
+	}
+	return n, !math.IsNaN(n)
+}
+
 // A counter is a metric that is computed from Counts.
 type counter struct {
 	bench.Metric

@@ -176,7 +176,7 @@ func trouble(line string) string {
 func (p *outputs) begin(n int) error {
 	p.finish()
 	if len(p.all) >= maxOutputs {
-		return foreign.Errorf(p.file, n, "split the file", "it has more than %d results", maxOutputs)
+		return p.tooMany(n)
 	}
 	p.current = newOutput(p.file, n)
 	p.current.Version, p.current.Aborted = p.version, p.trouble
@@ -191,6 +191,10 @@ func (p *outputs) finish() {
 		p.current.Aborted = "the output ends before the rate"
 	}
 	p.current = nil
+}
+
+func (p *outputs) tooMany(n int) error {
+	return foreign.Errorf(p.file, n, "split the file", "it has more than %d results", maxOutputs)
 }
 
 // close ends the file. What pgbench said of a failure that no result followed is a result by itself.
@@ -235,6 +239,9 @@ func (p *outputs) initialised(n int, line string) error {
 		return nil // another program's line
 	}
 	o.Script, o.whole, o.Version = "initialise", true, p.version
+	if len(p.all) >= maxOutputs {
+		return p.tooMany(n)
+	}
 	o.Init = []Step{{"all", total}}
 	for step := range strings.SplitSeq(strings.TrimSuffix(steps, ")."), ", ") {
 		words := strings.Fields(strings.TrimSuffix(step, " s"))

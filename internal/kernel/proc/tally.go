@@ -58,6 +58,14 @@ func (t *Tally) ofThreads() []*float64 {
 	return []*float64{&t.WaitTime, &t.DiskTime, &t.Waits, &t.Preemptions, &t.Migrations}
 }
 
+// WithoutThreads is the tally without what is counted for present threads.
+func (t Tally) WithoutThreads() Tally {
+	for _, count := range t.ofThreads() {
+		*count = math.NaN()
+	}
+	return t
+}
+
 // Tallies are those of several processes, by PID.
 type Tallies map[int]Tally
 

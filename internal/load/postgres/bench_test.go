@@ -104,13 +104,16 @@ func (r *rivals) compare(b *testing.B, script, clients string) {
 	for range min(b.N, rounds) {
 		var ours map[string]float64
 		var one times
+		var used time.Duration // with connecting and preparing, as pgbench's
 		r.inTurn(b, func() {
+			before := affinity.CPUTime()
 			ours = mustRun(b, r.server, "script="+script, "clients="+clients, fmt.Sprintf("scale=%d", scale), "cpus=0",
 				"time=2s", "warmup=0s").Values
+			used = affinity.CPUTime() - before
 		}, func() { r.plain(b, &one, script, clients) }, func() { r.logging(b, &one, script, clients) })
 		theirs = append(theirs, one)
 		rate, p50 = append(rate, ours["rate"]/one.rate), append(p50, ours["time.p50"]/one.p50)
-		p99, cpu = append(p99, ours["time.p99"]/one.p99), append(cpu, ours["cpu_each"]/one.cpu)
+		p99, cpu = append(p99, ours["time.p99"]/one.p99), append(cpu, used.Seconds()/ours["committed"]/one.cpu)
 	}
 	within := func(of func(times) float64) string {
 		var all []float64

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -28,6 +29,7 @@ type plan struct {
 	clients int
 	each    bool  // a connection for each transaction
 	stay    bool  // the last connections stay open
+	linger  time.Duration // for so long they do after the report, if they do not stay
 	rate    int64 // transactions per second; 0 = a closed loop
 	warmup  time.Duration
 	time    time.Duration // after the warm-up
@@ -42,6 +44,7 @@ func readPlan(a *load.Args) plan {
 		clients: int(a.Int("clients", 1, 1, maxClients)),
 		each:    a.Word("connect", "once", "once", "each") == "each",
 		stay:    a.Word("stay", "no", "no", "yes") == "yes",
+		linger:  a.Duration("linger", 0, 0, time.Minute),
 		rate:    a.Int("rate", 0, 0, maxRate),
 		warmup:  a.Duration("warmup", 250*time.Millisecond, 0, time.Minute),
 		time:    a.Duration("time", 2*time.Second, 10*time.Millisecond, maxTime),
@@ -93,6 +96,10 @@ type target struct {
 	answerTime time.Duration // how long the server may take for an answer
 }
 
+// PasswordVariable is the environment variable with the password, as of PostgreSQL's own clients: unlike a command line,
+// only the same user and root can read it.
+const PasswordVariable = "PGPASSWORD"
+
 // longestAnswer is how long a server may take for an answer. Checkpoints can stall it for many seconds.
 const longestAnswer = time.Minute
 
@@ -100,7 +107,7 @@ func readTarget(a *load.Args) (t target, err error) {
 	address, list := a.Text("address", ""), a.Text("cpus", "")
 	t.Socket, t.Port = a.Text("socket", ""), int(a.Int("port", DefaultPort, 1, 1<<16-1))
 	t.User, t.Database = a.Text("user", ""), a.Text("database", "")
-	t.Password, t.answerTime = a.Text("password", ""), longestAnswer
+	t.Password, t.answerTime = a.Text("password", os.Getenv(PasswordVariable)), longestAnswer
 	t.wait = a.Duration("wait", 0, 0, time.Minute)
 	switch {
 	case (address == "") == (t.Socket == ""):

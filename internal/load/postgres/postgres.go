@@ -13,7 +13,8 @@
 //	address=IP:PORT   the server; or
 //	socket=DIR        the directory of its Unix socket, with port=5432
 //	user, database    postgres
-//	password          for the methods password, md5 and scram-sha-256
+//	password          for the methods password, md5 and scram-sha-256; by default that of the
+//	                  environment variable PGPASSWORD
 //	tls=no            yes: the connection must be encrypted; the certificate is not verified
 //	script            select-only, tpcb-like, simple-update (or nobranch), insert, update
 //	scale=1           the scale of the tables: keys are uniform over them
@@ -24,6 +25,7 @@
 //	seed=1            of the random keys
 //	cpus              one thread on each of these; none = one thread on any CPU
 //	wait=0s           how long to wait for a server that starts
+//	linger=0s         connections stay open for so long after the report
 //	stay=no           yes: connections stay open after the report, until the process ends, so that
 //	                  the server's processes can be counted
 //
@@ -37,7 +39,7 @@
 //	offered               the rate of an open loop
 //	time.p50 … p99.9      from the first statement sent, or from when it was due in an open loop, to
 //	time.min, max,        the answer to the last; the distribution is "time"
-//	time.mean, sd
+//	time.mean, stddev
 //	stmt.NAME.p50         of the statements of a script with several; stmt.end is the commit
 //	connect.p50 …         from connecting until the server is ready, of each connection; "connect"
 //	failed                transactions that the server refused, never timed; of these:

@@ -19,7 +19,8 @@ const (
 
 // An outcome is the result of one execution of a plan.
 type outcome struct {
-	plan *plan
+	plan    *plan
+	workers *workers // which may be connected
 	*round
 }
 
@@ -108,7 +109,7 @@ func (o *outcome) notes(r *load.Report) {
 const MinTail = 10
 
 // Percentiles lists the percentiles that are metrics.
-func Percentiles() []float64 { return []float64{50, 90, 99, 99.9} }
+func Percentiles() []float64 { return []float64{50, 90, 95, 99, 99.9} }
 
 // PercentileName returns the name of the metric of a percentile.
 func PercentileName(times string, p float64) string {
@@ -121,7 +122,7 @@ func Spread(r *load.Report, name string, h *load.Histogram) error {
 		return nil
 	}
 	r.Values[name+".min"], r.Values[name+".max"] = h.Min(), h.Percentile(100)
-	r.Values[name+".mean"], r.Values[name+".sd"] = h.Mean(), h.StdDev()
+	r.Values[name+".mean"], r.Values[name+".stddev"] = h.Mean(), h.StdDev()
 	for _, p := range Percentiles() {
 		if p == 50 || float64(h.Count())*(100-p)/100 >= MinTail {
 			r.Values[PercentileName(name, p)] = h.Percentile(p)

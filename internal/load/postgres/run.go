@@ -35,6 +35,12 @@ func RunWith(a *load.Args, encrypt TLS) (*load.Report, error) {
 		return nil, err
 	}
 	r, err := o.report()
+	if err == nil && p.linger > 0 {
+		r.Then = func() {
+			time.Sleep(p.linger) // meanwhile the kernel still knows what it has counted for the server's processes
+			o.workers.close()
+		}
+	}
 	if err != nil || t.turns == nil {
 		return r, err
 	}
@@ -56,13 +62,13 @@ func (t *target) observe(p *plan) (*outcome, error) {
 		return nil, err
 	}
 	r, err := ws.run(p)
-	if err != nil || !p.stay {
+	if err != nil || !p.stay && p.linger == 0 {
 		ws.close() // otherwise the kernel does, when this process ends
 	}
 	if err != nil {
 		return nil, err
 	}
-	o := &outcome{p, r}
+	o := &outcome{p, ws, r}
 	return o, o.failure()
 }
 

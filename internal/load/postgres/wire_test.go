@@ -216,7 +216,7 @@ func TestSeconds(t *testing.T) {
 		all.add(&one)
 	}
 	r := load.NewReport(Name)
-	(&outcome{p, &round{tally: all}}).series(r)
+	(&outcome{plan: p, round: &round{tally: all}}).series(r)
 	want := map[string][]float64{
 		"per_second.rate": {3, 1, 0}, "per_second.time.mean": {0.0013333, 0.003, 0}, "per_second.time.max": {0.002, 0.003, 0},
 		"per_second.time.p50": {0.0010076, 0.0029819, 0}, "per_second.time.p99": {0, 0, 0},
@@ -261,7 +261,7 @@ func TestRateMissed(t *testing.T) {
 		all.time.AddMany(6*time.Millisecond, 300)
 		all.timely, all.good = timely, 300
 		r := load.NewReport(Name)
-		(&outcome{p, &round{tally: all}}).notes(r)
+		(&outcome{plan: p, round: &round{tally: all}}).notes(r)
 		if got := slices.Contains(r.Notes, NoteRateMissed); got != want {
 			t.Errorf("%d of 300 transactions in time: notes %v", timely, r.Notes)
 		}

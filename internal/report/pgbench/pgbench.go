@@ -108,7 +108,7 @@ func (s *summary) String() string {
 		}
 	}
 	tps, ended, failed := s.median("rate"), s.median("transactions"), s.median("failed")
-	connect := cmp.Or(nonZero(s.median("connect.mean")), nonZero(s.median("connect.p50")))
+	connect := nonZero(s.median("connect.mean"))
 	fmt.Fprintf(&b, "%s: median of %s\n", s.title(), unit.FormatCount(s.trials(), "trial"))
 	line(s.script() != "", "transaction type: %s", transactionType(s.script()))
 	line(s.option("scale") != "", "scaling factor: %s", s.option("scale"))
@@ -125,7 +125,8 @@ func (s *summary) String() string {
 		line(true, "tps = %f (including reconnection times)", tps)
 		return b.String()
 	}
-	line(connect > 0, "initial connection time = %.3f ms", 1e3*connect)
+	// Of pgbench's it is the time of all clients together, which tare's own do not measure.
+	line(connect > 0 && s.run.Header.Imported, "initial connection time = %.3f ms", 1e3*connect)
 	line(true, "tps = %f (without initial connection time)", tps)
 	return b.String()
 }

@@ -58,7 +58,6 @@ query mode: prepared
 number of clients: 1
 duration: 1 s
 latency average = 0.333 ms
-initial connection time = 2.000 ms
 tps = 3000.000000 (without initial connection time)
 
 native read: median of 2 trials

@@ -234,6 +234,17 @@ func exactSettings() []string {
 type attested struct {
 	mu   sync.Mutex
 	seen map[string][]attestedServer
+	disk string // the file system at the bottom of the first data that are not in memory by request
+}
+
+// onSame reports whether data lie on a file system like the first ones. Two disks with the same are not told apart.
+func (a *attested) onSame(disk string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.disk == "" {
+		a.disk = disk
+	}
+	return a.disk == disk
 }
 
 // An attestedServer is what one server has said.

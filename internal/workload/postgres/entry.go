@@ -126,8 +126,8 @@ func (b *builder) askVersion(ctx context.Context) error {
 // versionNumber returns a major version as server_version_num has it.
 func versionNumber(major string) (int, error) {
 	n, err := strconv.Atoi(major)
-	if err != nil || n < 10 {
-		return 0, fmt.Errorf("%w: PostgreSQL %.20q: tare needs version 10 or later", bench.ErrUnsupported, major)
+	if err != nil || n < 11 {
+		return 0, fmt.Errorf("%w: PostgreSQL %.20q: tare needs version 11 or later", bench.ErrUnsupported, major)
 	}
 	return n * 10_000, nil
 }

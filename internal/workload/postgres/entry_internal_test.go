@@ -84,7 +84,7 @@ func TestEntrySettings(t *testing.T) {
 
 func TestVersionNumber(t *testing.T) {
 	for text, want := range map[string]int{
-		"15": 150000, "10": 100000, "9": 0, "9.6": 0, "": 0, "99999999999999999999": 0,
+		"15": 150000, "11": 110000, "10": 0, "9": 0, "9.6": 0, "": 0, "99999999999999999999": 0,
 	} {
 		if got, err := versionNumber(text); got != want || (err == nil) != (want > 0) {
 			t.Errorf("%q: %d, %v, want %d", text, got, err, want)

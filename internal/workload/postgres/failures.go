@@ -53,7 +53,7 @@ func adviceOf(said *load.ServerError) string {
 	case codeOutOfMemory:
 		return "the server has no memory left: raise memory, or lower shared_buffers or clients"
 	case codeTooManyConnections:
-		return "raise the setting that it names with option set"
+		return "somebody else is connected too: tare allows for its own connections and some more"
 	case codeWrongPassword, codeNotAllowed:
 		return "it does not accept tare's password: does another server listen there?"
 	case codeNoDatabase:

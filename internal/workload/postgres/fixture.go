@@ -240,8 +240,9 @@ func (f *fixture) room() error {
 	}
 	free, need := int64(s.Bavail)*s.Bsize, f.template.bytes+f.options.expectedWAL()+reserve
 	if free < need {
-		return fmt.Errorf("%s has %d MB free, and a trial needs %d MB: choose another directory with data, or a smaller "+
-			"scale", dir, free>>20, need>>20)
+		return fmt.Errorf("%s has %d MB free, and a trial needs %d MB: choose another directory with data, a smaller "+
+			"scale, or less time"+
+			" of what writes", dir, free>>20, need>>20)
 	}
 	return nil
 }
@@ -250,14 +251,16 @@ func (f *fixture) room() error {
 func (f *fixture) clientOptions(p part, s *server) (each []map[string]string) {
 	for _, clients := range p.order() {
 		options := map[string]string{
-			"user": userName, "database": userName, "password": f.template.password,
+			"user": userName, "database": userName,
 			"script": p.script, "scale": strconv.Itoa(f.options.scale), "clients": strconv.Itoa(clients),
 			"connect": f.task.Params["connect"], "warmup": f.task.Params["warmup"], "time": p.time,
 			"rate": capacity.RatesOf(f.task, Name).Of(f.task.Condition, p.rate),
 			"seed": strconv.FormatUint(p.seed, 10), "cpus": affinity.Format(f.cpus.client),
 		}
-		if p.sweep == nil { // those of a step would be beside the next one's
+		if p.sweep == nil {
 			options["stay"] = "yes"
+		} else { // those of a step would be beside the next one's
+			options["linger"] = lingerTime.String()
 		}
 		if f.socket != "" {
 			options["socket"], options["port"] = f.socket, strconv.Itoa(int(f.port))

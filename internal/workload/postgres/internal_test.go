@@ -201,7 +201,7 @@ func TestExplain(t *testing.T) {
 		}
 	}
 	for code, want := range map[string]string{
-		codeDiskFull: "the disk", codeTooManyConnections: "option set", codeWrongPassword: "another server",
+		codeDiskFull: "the disk", codeTooManyConnections: "connected too", codeWrongPassword: "another server",
 		codeNoDatabase: "another server", codeOutOfMemory: "raise memory",
 	} {
 		s := &server{log: &serverLog{}}
@@ -704,6 +704,21 @@ func TestReadySegments(t *testing.T) {
 	} {
 		if got := optionsWith(t, given...).readySegments(); got != want {
 			t.Errorf("%v: %d segments, want %d", given, got, want)
+		}
+	}
+}
+
+// A long trial needs no more room than the WAL can have between two checkpoints.
+func TestExpectedWAL(t *testing.T) {
+	for want, given := range map[int64][]string{
+		0:         {"parts", "read1,read"},
+		128 << 20: {"parts", "write1", "write_time", "2s"},
+		96 << 30:  {"parts", "write1", "write_time", "1h"},
+		1536 << 20: {"parts", "write1", "write_time", "1h", "settings", "server"},
+		3 << 30:   {"parts", "write1", "write_time", "1h", "settings", "server", "set", "max_wal_size=2GB"},
+	} {
+		if got := optionsWith(t, given...).expectedWAL(); got != want {
+			t.Errorf("%v: %d bytes, want %d", given, got, want)
 		}
 	}
 }

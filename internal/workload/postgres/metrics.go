@@ -118,10 +118,13 @@ func loadMetrics() []bench.Metric {
 	return []bench.Metric{
 		metric(Rate, "transactions per second", "1/s", bench.Higher, bench.Ratio,
 			"Transactions whose end was acknowledged within the measured time, per second."),
-		time("p50", "median time"), time("p90", "90th percentile"), time("p99", "99th percentile"),
-		time("p99.9", "99.9th percentile"), time("max", "longest time"), time("mean", "mean time"),
+		time("p50", "median time"), time("p90", "90th percentile"), time("p95", "95th percentile"),
+		time("p99", "99th percentile"), time("p99.9", "99.9th percentile"), time("max", "longest time"),
+		time("mean", "mean time"), time("stddev", "standard deviation of the times"),
 		metric("connect.p50", "median time to connect", s, bench.Lower, bench.Ratio,
 			"From the beginning of a connection until the server is ready for the first statement, of all connections."),
+		metric("connect.mean", "mean time to connect", s, bench.Lower, bench.Ratio,
+			"The mean of the same, which pgbench calls its average connection time if each transaction has a connection."),
 		metric(transactions, "transactions", n, bench.Neither, bench.Difference,
 			"Transactions that began and ended well after the warm-up."),
 		metric(offered, "transactions due per second", "1/s", bench.Neither, bench.Ratio,
@@ -196,7 +199,9 @@ func sweepMetrics() []bench.Metric {
 			metric("time.p99"+c, "99th percentile"+with, s, bench.Lower, bench.Ratio,
 				"99th percentile of the times of a step of a sweep."),
 			metric(clientCPU+c, "CPU of the clients"+with, n, bench.Lower, bench.Difference,
-				"CPU of the clients in a step of a sweep: 1 is all that they could have."))
+				"CPU of the clients in a step of a sweep: 1 is all that they could have."),
+			counter(switchesEach+c, "context switches of the server per transaction"+with, n,
+				"Waits and preemptions of the server's processes in a step of a sweep, divided by the number of its transactions."))
 	}
 	return all
 }

@@ -18,6 +18,8 @@ const (
 	NoteVolatile = "postgres-volatile"
 	// NoteInMemory marks a sample whose data was in memory.
 	NoteInMemory = "postgres-in-memory"
+	// NoteOtherDisk marks a sample whose data was not on the same as in other cells, although nobody asked for that.
+	NoteOtherDisk = "postgres-other-disk"
 	// NoteContended marks a sample in which more clients wrote than there are branches.
 	NoteContended = "postgres-contended"
 	// NoteLoadBound marks a sample in which the clients used all of their CPU time, but the server
@@ -47,6 +49,12 @@ func (workload) Notes() []bench.Note {
 			Code:   NoteInMemory,
 			Text:   "the data of {cells} was in memory (tmpfs), so a sync costs nothing",
 			Advice: "to measure a disk, use another storage, or set data to a directory on a disk",
+		},
+		{
+			Code: NoteOtherDisk, Doubt: "the data was not on the same file system everywhere",
+			Text: "the data of {cells} was on another file system, or mounted with other options, than that of other cells: " +
+				"that is a part of the difference",
+			Advice: "set storage to bind and data to one directory for all cells, or move where the engine keeps its data",
 		},
 		{
 			Code:   NoteContended,
@@ -126,6 +134,10 @@ func (t *trial) noteApplied() {
 	}
 	if ignoresSync(t.applied.DataMounts) {
 		t.note(NoteVolatile)
+	}
+	if mounts := t.applied.DataMounts; len(mounts) > 0 && t.task.Spec.Data == "" && t.task.Spec.Storage != "tmpfs" &&
+		!attestedOf(t.task).onSame(syncing(mounts[len(mounts)-1:])) {
+		t.note(NoteOtherDisk)
 	}
 }
 

@@ -213,16 +213,33 @@ func (o options) connections() int {
 	return most
 }
 
-// expectedWAL estimates what the parts that write leave behind, in bytes.
+// expectedWAL estimates what the parts that write leave behind, in bytes. A checkpoint frees the WAL before it, and comes
+// when there is as much as max_wal_size: until it has ended there can be half as much again.
 func (o options) expectedWAL() int64 {
-	const eachSecond = 64 << 20
+	const eachSecond, steadyMost, serverMost = 64 << 20, 64 << 30, 1 << 30
 	var all int64
 	for _, p := range o.parts {
 		if p.writes() {
 			all += int64(p.length().Seconds() * eachSecond)
 		}
 	}
-	return all
+	most := int64(steadyMost)
+	if o.settings == ofServer {
+		most = serverMost
+	}
+	if i := slices.IndexFunc(o.set, func(s setting) bool { return s.name == "max_wal_size" }); i >= 0 {
+		if pages, ok := bufferPages(o.set[i].value); ok {
+			most = pages * pageSize
+		}
+	}
+	return min(all, most+most/2)
+}
+
+// stopTime is how long a server may take to stop: then it writes what is in its memory, and syncs all that was written.
+func (o options) stopTime() time.Duration {
+	const eachSecond, most = 32 << 20, 10 * time.Minute
+	pages, _ := bufferPages(o.server["shared_buffers"]) // it was validated
+	return min(stopTime+time.Duration((pages*pageSize+o.expectedWAL())/eachSecond)*time.Second, most)
 }
 
 // walSegment is the size of a file of the WAL, in bytes.
@@ -319,7 +336,7 @@ func parseSettings(s string) (all []setting, err error) {
 		case !ok || !settingName.MatchString(name) || len(value) > 200 || strings.ContainsAny(value, "\x00\n"):
 			err = fmt.Errorf("%.60q is not a setting, such as work_mem=8MB", one)
 		case slices.Contains(ownSettings(), name):
-			err = fmt.Errorf("%s is set by tare: the trial depends on it", name)
+			err = fmt.Errorf("%s is not for option set: the trial depends on what tare has there", name)
 		case slices.Contains([]string{"fsync", "full_page_writes", "shared_buffers", "ssl"}, name):
 			err = fmt.Errorf("%s is an option of its own: write %s=%s without set", name, name, value)
 		case name == "synchronous_commit":

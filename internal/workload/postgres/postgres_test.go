@@ -195,6 +195,9 @@ func TestClients(t *testing.T) {
 		above(t, v, "read1.rate", "read1.connect.p50", "read1.inside.waits", "read1.server.switches", "read1.memory_load",
 			"read1.trial.measured")
 		for _, argv := range client.made {
+			if slices.ContainsFunc(argv, func(word string) bool { return strings.Contains(word, "password") }) {
+				t.Errorf("every user of this host can read the password: %q", argv)
+			}
 			if i := slices.IndexFunc(argv, func(word string) bool { return strings.HasPrefix(word, "seed=") }); i > 0 {
 				programs[argv[0]], seeds[argv[i]] = true, true
 			}
@@ -257,11 +260,19 @@ func TestLoad(t *testing.T) {
 	above(t, v, "load.rate", "load.offered", "load.stmt.insert_history.p50", "load.server.sync_time")
 	v = good(t, measure(t, e, bench.Spec{}, 1, "parts", "read", "sweep", "1,2"))
 	above(t, v, "read.rate.c1", "read.rate.c2", "read.time.p50.c2", "read.client_cpu.c1", "read.server.cpu", "read.knee")
+	for _, name := range []string{"read.server.switches", "read.server.switches.c1", "read.server.switches.c2"} {
+		if n := v[name]; n < 0.5 || n > 20 { // a process of the server waits for each statement
+			t.Errorf("%s is %v for each transaction, want about 1", name, n)
+		}
+	}
 	if memory, known := v["read.memory_load"]; known {
 		t.Errorf("a sweep, whose clients have gone, has memory under load: %v", memory)
 	}
 	v = good(t, measure(t, e, bench.Spec{}, 1, "parts", "read1", "connect", "each"))
 	above(t, v, "read1.rate", "read1.connect.p50")
+	if n, known := v["read1.server.switches"]; known {
+		t.Errorf("the processes that have served have ended, and had %v context switches", n)
+	}
 	if testing.Short() {
 		return
 	}

@@ -45,10 +45,14 @@ func (w workload) programOf(ctx context.Context, t bench.Task) (program, error) 
 	if path.Base(p.path) != "postgres" {
 		return program{}, fmt.Errorf("%w: image %s runs %s, which is not postgres", bench.ErrUnsupported, ref, p.path)
 	}
-	if t.Params["entry"] == entryImage {
+	switch user, _, _ := strings.Cut(img.User(), ":"); {
+	case t.Params["entry"] == entryImage:
 		if p.entry, err = entryPoint(ctx, img); err != nil {
 			return program{}, err
 		}
+	case !slices.Contains([]string{"", "0", "root"}, user):
+		return program{}, fmt.Errorf("%w: image %s has user %.50q, and tare's launcher has to begin as root: use entry=image",
+			bench.ErrUnsupported, ref, img.User())
 	}
 	p.digest, err = supervise.FileDigest(file)
 	return p, err

@@ -18,7 +18,6 @@ type partResult struct {
 	report  *load.Report
 	steps   []step
 	counted counts // by the server
-	inside  *supervise.Counts
 	cpu     time.Duration // of the server
 	memory  int64         // of the server, in bytes
 }
@@ -42,17 +41,33 @@ func (t *trial) record(r partResult) {
 			to.Record(name, value)
 		}
 	}
-	inside := insideRecorder{partRecorder: to, counts: map[string]float64{}}
-	if r.inside != nil {
-		supervise.Record(inside, r.inside)
-	}
-	all := r.report.Values["committed"] + r.report.Values[failed]
-	waits, ok1 := inside.counts[supervise.Inside+"waits"]
-	preemptions, ok2 := inside.counts[supervise.Inside+"preemptions"]
-	if ok1 && ok2 && all > 0 && waits+preemptions > 0 {
-		to.Record(switchesEach, (waits+preemptions)/all)
-	}
+	r.recordInside(to)
 	t.notePart(r)
+}
+
+// recordInside reports what the kernel counted for the server. Of pgbench's clients it is not known: the kernel has
+// forgotten the server's processes.
+func (r partResult) recordInside(to partRecorder) {
+	var all []*supervise.Counts
+	transactions := 0.0
+	for _, s := range r.steps {
+		if s.inside == nil {
+			return
+		}
+		all, transactions = append(all, s.inside), transactions+s.transactions()
+		if r.part.sweep != nil {
+			recordSwitches(to, switchesEach+stepSuffix(s.clients), s.transactions(), s.inside)
+		}
+	}
+	supervise.Record(to, all...)
+	recordSwitches(to, switchesEach, transactions, all...)
+}
+
+// recordSwitches reports the context switches per transaction.
+func recordSwitches(to partRecorder, name string, transactions float64, counts ...*supervise.Counts) {
+	if n, ok := supervise.Switches(counts...); ok && n > 0 && transactions > 0 {
+		to.Record(name, n/transactions)
+	}
 }
 
 // recordSeries reports the seconds of a part one by one, and how fast it was in each of its turns.
@@ -141,16 +156,4 @@ func (p partRecorder) Distribution(metric, hdr string) {
 // Series implements bench.Recorder.
 func (p partRecorder) Series(metric string, values []float64) {
 	p.Recorder.Series(p.part+"."+metric, values)
-}
-
-// An insideRecorder also keeps what it records.
-type insideRecorder struct {
-	partRecorder
-	counts map[string]float64
-}
-
-// Record implements bench.Recorder.
-func (i insideRecorder) Record(metric string, value float64) {
-	i.counts[metric] = value
-	i.partRecorder.Record(metric, value)
 }

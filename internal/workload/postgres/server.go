@@ -27,6 +27,7 @@ type server struct {
 	socket   string // directory of its Unix socket; empty = clients use TCP
 	password string
 	within   time.Duration // it must answer its first query; 0 = readyTime
+	stopping time.Duration // it may take to stop; 0 = stopTime
 	tls      load.TLS      // of tare's own connection; nil = none
 	at       netip.AddrPort
 	sql      *load.Conn // tare's own connection
@@ -139,8 +140,8 @@ func (s *server) disconnect() {
 	}
 }
 
-// The time that a server gets to stop: after a signal to end its connections, and after one to give
-// up.
+// The time that a server gets to stop: after a signal to end its connections, where it has little to write, and after one
+// to give up.
 const (
 	stopTime = 15 * time.Second
 	quitTime = 3 * time.Second
@@ -152,6 +153,7 @@ func (s *server) stop(ctx context.Context) error {
 	if !ok {
 		return nil // everything is removed with the container
 	}
+	stopTime := cmp.Or(s.stopping, stopTime)
 	for _, try := range []struct {
 		signal syscall.Signal
 		within time.Duration

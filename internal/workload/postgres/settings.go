@@ -19,9 +19,9 @@ type place struct {
 func ownSettings() []string {
 	return []string{
 		"listen_addresses", "port", "unix_socket_directories", "unix_socket_permissions", "max_connections",
-		"superuser_reserved_connections", "log_destination", "logging_collector", "lc_messages", "log_checkpoints",
+		"log_destination", "logging_collector", "lc_messages", "log_checkpoints",
 		"log_line_prefix", "log_min_messages", "data_directory", "hba_file", "ident_file", "config_file",
-		"external_pid_file", "ssl_cert_file", "ssl_key_file", "wal_level", "max_wal_senders", "update_process_title",
+		"external_pid_file", "ssl_cert_file", "ssl_key_file", "update_process_title",
 		"cluster_name", "track_wal_io_timing",
 	}
 }

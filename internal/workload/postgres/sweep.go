@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // A step is what one number of clients gave.
@@ -18,7 +19,11 @@ type step struct {
 	report  *load.Report
 	server  time.Duration // CPU time of the server since the step before; 0 = unknown
 	memory  int64         // of the server at its end, in bytes; 0 = unknown, as in a sweep
+	inside  *supervise.Counts
 }
+
+// transactions is how many the server had to do, also those of the warm-up, which it counts.
+func (s step) transactions() float64 { return s.report.Values["committed"] + s.report.Values[failed] }
 
 // order are the numbers of clients of a part, one after the other. Those of a sweep are in an order that is drawn for
 // each block and part, the same in all cells of a block: in a fixed one, what grows or warms up from step to step would

@@ -115,7 +115,7 @@ func (t *trial) runTool(ctx context.Context, p part) (report *load.Report, err e
 		Program: append([]string{t.toolPath}, t.toolArguments(r)...),
 	}
 	spec := l.Spec(t.client, bench.Spec{
-		Network: "host", Env: []string{"PGPASSWORD=" + t.template.password, "PGSSLMODE=" + ssl},
+		Network: "host", Env: []string{pgload.PasswordVariable + "=" + t.template.password, "PGSSLMODE=" + ssl},
 	})
 	running, err := supervise.Start(ctx, t.client, spec, t.m, "client")
 	if err != nil {

@@ -55,7 +55,7 @@ func (f *fixture) trial(ctx context.Context, seed uint64, m bench.Meter) error {
 	}
 	s := &server{
 		Process: p, engine: f.task.Engine, log: log, clock: m, port: f.port, socket: f.socket,
-		password: f.template.password,
+		password: f.template.password, stopping: f.options.stopTime(),
 	}
 	if f.options.entry {
 		s.within = entryTime
@@ -149,9 +149,6 @@ func (t *trial) part(ctx context.Context, p part) error {
 	committed := report.Values["committed"]
 	t.wrote.add(p.script, int64(committed), int64(report.Values["delta"]))
 	r := partResult{part: p, report: report, steps: steps}
-	if client != nil { // of the clients of pgbench the kernel has forgotten the server's processes
-		r.inside = t.CountNew(ctx)
-	}
 	for _, s := range steps {
 		r.cpu, r.memory = r.cpu+s.server, s.memory
 	}
@@ -207,6 +204,7 @@ func (t *trial) work(ctx context.Context, p part) (*supervise.Process, []step, e
 // load runs the clients of a part. They stay connected until the client is removed, but not those of a sweep.
 func (t *trial) load(ctx context.Context, p part) (client *supervise.Process, steps []step, err error) {
 	spec := t.clientSpec
+	spec.Env = append(slices.Clone(spec.Env), pgload.PasswordVariable+"="+t.template.password)
 	if spec.Argv, err = t.clientProgram(t.clientOptions(p, t.server)...); err != nil {
 		return nil, nil, err
 	}
@@ -243,14 +241,16 @@ func (t *trial) reports(
 			return nil, fmt.Errorf("with %s: %w", unit.FormatCount(clients, "client"), err)
 		case err != nil:
 			return nil, err
-		case p.sweep != nil: // the processes that have served the step end, while the next one warms up
-			time.Sleep(exitTime)
 		}
 		s := step{clients: clients, report: all[i]}
+		if p.sweep != nil { // its connections linger
+			s.inside = t.countStep(ctx, clients)
+		}
 		if now, still := t.CPU(ctx); before >= 0 && still {
 			s.server, before = now-before, now
 		}
-		if p.sweep == nil { // it takes long to read, and in a sweep the next step is under way
+		if p.sweep == nil { // they stay connected; in a sweep the next step would be under way before this is read
+			s.inside = t.countStep(ctx, clients)
 			usage, _ := t.Usage(ctx)
 			s.memory = usage.PSS
 		}
@@ -259,8 +259,19 @@ func (t *trial) reports(
 	return steps, nil
 }
 
-// exitTime is how long processes that have served clients take to end, most of the time.
-const exitTime = 10 * time.Millisecond
+// lingerTime is how long the connections of a step stay after its report: so long, the kernel tells what it has counted
+// for the threads of the server that have served it.
+const lingerTime = 100 * time.Millisecond
+
+// countStep returns what the kernel has counted for the server since the step before. If processes that have served
+// clients have ended meanwhile, as with a connection for each transaction, it is without what went with them.
+func (t *trial) countStep(ctx context.Context, clients int) *supervise.Counts {
+	counts := t.CountNew(ctx)
+	if t.task.Params["connect"] == connectEach || t.serving(ctx) <= clients { // one serves tare itself
+		return counts.WithoutThreads()
+	}
+	return counts
+}
 
 // clientProgram returns the argv of the clients. On this host they are tare's own program, which has TLS, in every
 // cell: then cells with TLS and without differ by that alone. In a container beside the server's they are the agent.
@@ -321,16 +332,20 @@ func allowedCPUs(pid int) (cpus []int, ok bool) {
 func (t *trial) awaitExits(ctx context.Context) {
 	const within, every = 5 * time.Second, 2 * time.Millisecond
 	for end := t.m.Now() + within; t.m.Now() < end && ctx.Err() == nil; time.Sleep(every) {
-		serving := 0
-		for _, pid := range t.processes(ctx) {
-			if servesClient(pid) {
-				serving++
-			}
-		}
-		if serving <= 1 {
+		if t.serving(ctx) <= 1 {
 			return
 		}
 	}
+}
+
+// serving is how many of the server's processes serve clients, tare's own connection among them.
+func (t *trial) serving(ctx context.Context) (n int) {
+	for _, pid := range t.processes(ctx) {
+		if servesClient(pid) {
+			n++
+		}
+	}
+	return n
 }
 
 // servesClient reports whether a process of the server serves a client, by its title, or has ended and

@@ -396,8 +396,7 @@ func wall(run *bench.Run) time.Duration {
 	rest := run.Samples
 	cut := func(n int) {
 		if n > 0 {
-			first, last := &rest[0], &rest[n-1]
-			sum += max(0, last.Began.Add(last.Elapsed).Sub(first.Began))
+			sum += max(0, endOf(rest[:n]).Sub(rest[0].Began))
 			rest = rest[n:]
 		}
 	}
@@ -406,4 +405,20 @@ func wall(run *bench.Run) time.Duration {
 	}
 	cut(len(rest))
 	return sum
+}
+
+// endOf is when the last of some trials ended. Trials that take turns in a block all begin at its beginning, and each has
+// only its own time.
+func endOf(all []bench.Sample) time.Time {
+	last := all[len(all)-1]
+	i := slices.IndexFunc(all, func(s bench.Sample) bool { return s.Trial.Block == last.Trial.Block })
+	block := all[i:]
+	if len(block) < 2 || !block[1].Began.Before(block[0].Began.Add(block[0].Elapsed)) {
+		return last.Began.Add(last.Elapsed)
+	}
+	end := block[0].Began
+	for _, s := range block {
+		end = end.Add(s.Elapsed)
+	}
+	return end
 }

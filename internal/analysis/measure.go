@@ -82,8 +82,16 @@ func (m *measure) compare(g group) *compared {
 	}
 	if g.control >= 0 {
 		c.noise = m.unlessInterrupted(newEffect(g.control, m.column[g.control], base, scale), g.baseline)
+		if c.hasInterrupted() && !c.noise.cmp.Interrupted { // what is compared by stretches has their noise
+			c.noise = newEffect(g.control, m.stretch[g.control], m.stretch[g.baseline], scale)
+		}
 	}
 	return c
+}
+
+// hasInterrupted reports whether the comparison of some cell is that of stretches.
+func (c *compared) hasInterrupted() bool {
+	return slices.ContainsFunc(c.effects, func(e *effect) bool { return e.cmp.Interrupted })
 }
 
 // conditionResult makes the table of a group.
@@ -342,6 +350,9 @@ func holm(family []*Comparison, alpha float64) {
 	p := make([]float64, len(family))
 	for i, c := range family {
 		p[i] = c.P
+		if c.Interrupted {
+			p[i] = min(1, stretchWeight*c.P)
+		}
 	}
 	for i, adjusted := range stat.Holm(p) {
 		family[i].Adjusted, family[i].Alpha = adjusted, alpha

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/analysis/analysistest"
@@ -69,5 +70,55 @@ func TestInterruptedFalseAlarms(t *testing.T) {
 	}
 	if limit := 0.05*runs + 3*math.Sqrt(0.05*0.95*runs); float64(n) > limit {
 		t.Errorf("%d of %d runs, want at most %.0f", n, runs, limit)
+	}
+}
+
+// Where nothing differs, turns and stretches together claim a difference in at most 5 % of runs.
+func TestInterruptedClaims(t *testing.T) {
+	const runs = 2000
+	n := 0
+	for seed := range uint64(runs) {
+		r, err := analysis.Analyze(inTurns(seed, 1, 1), analysis.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := r.Metrics[0].Conditions[0].Cells[1].Comparison.Verdict; v == analysis.Better || v == analysis.Worse {
+			n++
+		}
+	}
+	if limit := 0.05*runs + 3*math.Sqrt(0.05*0.95*runs); float64(n) > limit {
+		t.Errorf("%d of %d runs, want at most %.0f", n, runs, limit)
+	}
+}
+
+// Where a comparison is that of stretches, so is its control.
+func TestControlOfInterrupted(t *testing.T) {
+	run := inTurns(3, 1, 0.5)
+	for i := range run.Samples {
+		if s := &run.Samples[i]; run.Header.Plan.Cells[s.Trial.Cell].Control {
+			s.Values[1] *= 1.2
+		}
+	}
+	r, err := analysis.Analyze(run, analysis.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := r.Metrics[0].Conditions[0].Noise; math.Abs(c.Estimate/1.2-1) > 0.05 {
+		t.Errorf("the control is %.3f, want 1.2, as the stretches have it", c.Estimate)
+	}
+}
+
+// The last block of a run in turns takes as long as all of its trials together, which begin together.
+func TestWallOfTurns(t *testing.T) {
+	began := time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC)
+	run := inTurns(3, 1, 1)
+	cells := len(run.Header.Plan.Cells)
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		s.Began, s.Elapsed = began.Add(time.Duration(i/cells)*time.Duration(cells)*time.Second), time.Second
+	}
+	r, err := analysis.Analyze(run, analysis.Options{})
+	if want := time.Duration(len(run.Samples)) * time.Second; err != nil || r.Wall != want {
+		t.Errorf("Wall = %v, %v; want %v", r.Wall, err, want)
 	}
 }

@@ -82,6 +82,8 @@ type member struct {
 	counts      bool                  // usage is counted
 	over        chan struct{}         // closed when its context has ended
 
+	unwatched time.Duration // with the baton, while instruments did not watch
+
 	stuck   atomic.Bool // it did not come back: nothing below may be read
 	ended   bool
 	sample  bench.Sample
@@ -106,6 +108,7 @@ func (m *member) yield(ready func()) {
 	m.since = m.clock()
 	m.limit.Reset(max(m.left-m.spent, 0))
 	ready()
+	m.unwatched += m.clock() - m.since
 	resume()
 	if m.counts {
 		m.usage.begin(m.clock)
@@ -130,6 +133,9 @@ func (m *member) usageOr(runs *usage) *usage {
 	m.counts = true
 	return &m.usage
 }
+
+// watchedTime is how long the member has had the baton while instruments watched.
+func (m *member) watchedTime() time.Duration { return m.now() - m.unwatched }
 
 // isLeft reports whether the rounds have left the member behind.
 func (m *member) isLeft() bool { return m != nil && m.stuck.Load() }

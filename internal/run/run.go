@@ -319,8 +319,8 @@ func (r *runner) blocks(ctx context.Context) (bench.StopReason, error) {
 			}
 		}
 		next := r.trials[i : i+1]
-		if r.plan.Slice > 0 {
-			next = restOfBlock(r.trials[i:])
+		if all := restOfBlock(r.trials[i:]); slices.ContainsFunc(all, r.takesTurns) {
+			next = all
 		}
 		for _, one := range next {
 			if !r.interrupted(ctx) {
@@ -376,15 +376,25 @@ func restOfBlock(trials []bench.Trial) []bench.Trial {
 	return trials[:i]
 }
 
+// takesTurns reports whether a trial takes turns with others of its block.
+func (r *runner) takesTurns(t bench.Trial) bool {
+	own := r.turns[t.Cell]
+	return own != nil && !own.off && !t.Traced
+}
+
 // runAndStore runs one trial, or several that take turns.
 func (r *runner) runAndStore(ctx context.Context, trials []bench.Trial) error {
 	var samples []bench.Sample
 	var turning []bench.Trial
 	var err error
-	for _, t := range trials { // those that run whole come first, while nothing else is alive
-		if own := r.turns[t.Cell]; own != nil && !own.off && !t.Traced {
+	for i, t := range trials { // those that run whole come first, while nothing else is alive
+		if r.takesTurns(t) {
 			turning = append(turning, t)
 			continue
+		}
+		if i > 0 && r.interrupted(ctx) {
+			turning = nil
+			break
 		}
 		var s bench.Sample
 		s, err = r.trial(ctx, t, nil)

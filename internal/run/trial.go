@@ -175,7 +175,7 @@ func (r *runner) measure(m *meter, t bench.Trial, began time.Duration, turns *me
 	}
 	spent := r.Clock
 	if turns != nil {
-		spent = turns.now
+		spent = turns.watchedTime
 	}
 	if _, inline := bench.As[bench.InProcessEngine](task.Engine); !inline {
 		timed := run

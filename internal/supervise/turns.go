@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/load/turn"
@@ -58,16 +59,31 @@ func (p *Process) CheckTurns(ctx context.Context, from bench.Turns) error {
 		return nil
 	}
 	if !p.find(ctx) {
-		return p.named(errors.New("its process was not found"))
+		return p.unseen(ctx, errors.New("its process was not found"))
 	}
 	what, err := p.ownEnv.periodicLimit(p.first.PID)
 	switch {
 	case err != nil:
-		return p.named(fmt.Errorf("read its limits: %w", err))
+		return p.unseen(ctx, fmt.Errorf("read its limits: %w", err))
 	case what != "":
 		return p.named(fmt.Errorf("%w: %s", bench.ErrPeriodicLimit, what))
 	}
 	return nil
+}
+
+// unseen is the error of a process whose limits cannot be read, as where its engine's daemon is in another PID namespace:
+// it takes no turns, unless it has just ended.
+func (p *Process) unseen(ctx context.Context, why error) error {
+	const soon = 200 * time.Millisecond
+	short, cancel := context.WithTimeout(ctx, soon)
+	defer cancel()
+	if err := p.ended(short); short.Err() == nil {
+		return p.named(err)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return p.named(fmt.Errorf("%w: %w", bench.ErrNoTurns, why))
 }
 
 // CheckPort returns an error if a server on that port of that network (see bench.Spec) must not be alive beside

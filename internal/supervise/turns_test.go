@@ -257,3 +257,24 @@ func TestTurnsOfLimited(t *testing.T) {
 		t.Errorf("with a limit of memory alone: %v", err)
 	}
 }
+
+// hidden is an engine whose containers cannot be seen from here.
+type hidden struct{ bench.Engine }
+
+func (hidden) Pid(context.Context, bench.Container) (int, error) { return 0, bench.ErrUnsupported }
+
+func (hidden) Daemons(context.Context) ([]int, error) { return nil, bench.ErrUnsupported }
+
+// A process that cannot be seen takes no turns; one that has ended has failed.
+func TestTurnsOfHiddenProcesses(t *testing.T) {
+	e := hidden{engines(t)["native"]}
+	p, _ := start(t, e, bench.Limits{}, "load", turn.Option, "cpu", "time=60ms", "kernels=prime")
+	if err := p.TakeTurns(t.Context(), &alone{}); !errors.Is(err, bench.ErrNoTurns) {
+		t.Errorf("TakeTurns = %v, want ErrNoTurns", err)
+	}
+	p, _ = start(t, e, bench.Limits{}, "load", turn.Option, "none")
+	err := p.TakeTurns(t.Context(), &alone{})
+	if err == nil || errors.Is(err, bench.ErrNoTurns) || !strings.Contains(err.Error(), "ended with") {
+		t.Errorf("TakeTurns of a process that has ended = %v", err)
+	}
+}

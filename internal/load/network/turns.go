@@ -54,20 +54,22 @@ const leadShare = 10 // a tenth
 // not count. The turns of the warm-up do not count at all. Then it measures one uninterrupted
 // stretch.
 func (s *session) inTurns(page *turn.Page) (o outcome, stretch float64, err error) {
-	stage := page.Stage(1)
-	clock := stage.Clock(time.Now())
+	// The server waits a few seconds for that, and the other cells start before the first turn. Nothing flows yet.
 	if err := s.begin(); err != nil {
 		return o, 0, err
 	}
+	stage := page.Stage(1)
+	clock := stage.Clock(time.Now())
 	for warm := s.plan.Warmup; o.server.Elapsed < s.plan.Time; {
-		here, there, err := s.slice(clock.Left())
+		length := clock.Left()
+		here, there, err := s.slice(length)
 		if err != nil {
 			return o, 0, err
 		}
 		clock.Did(float64(here.Bytes + there.Bytes))
 		clock.Took(max(here.Elapsed, there.Elapsed))
-		if warm > 0 {
-			warm -= there.Elapsed
+		if warm > length/2 {
+			warm -= length
 		} else {
 			o.client, o.server = o.client.plus(here), o.server.plus(there)
 		}

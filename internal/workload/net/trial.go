@@ -47,13 +47,14 @@ func (v *trial) addresses(ctx context.Context, protocols ...string) ([]netip.Add
 			if all[i], err = addresser.Address(ctx, v.server.Container(), port); err != nil {
 				return err
 			}
-			path, err := addresser.Path(ctx, v.server.Container(), port)
-			if err != nil {
-				return err
-			}
+		}
+		// The one that is measured is the last.
+		port := bench.Port{Container: v.port, Protocol: protocols[len(protocols)-1]}
+		path, err := addresser.Path(ctx, v.server.Container(), port)
+		if err == nil {
 			v.server.SetPath(path)
 		}
-		return nil
+		return err
 	})
 	return all, err
 }

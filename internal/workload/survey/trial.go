@@ -160,9 +160,12 @@ func (s group) run(ctx context.Context, clock bench.Clock, sum *summary) error {
 	r := s.parts[0]
 	if turns := r.task.Turns; turns != nil && turns.On() {
 		turns.Part(r.number)
-		// The containers of this group are made only when all cells have ended the one before.
-		if err := turns.WaitSettled(ctx); err != nil {
-			return err
+		// The containers of this group are made only when all cells have ended the one before. Before the first, the
+		// trial has settled already, and has its turn.
+		if r.number > 0 {
+			if err := turns.WaitSettled(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	if s.shared == nil {

@@ -228,7 +228,11 @@ func (c *contrastBuilder) specDifferences() []Residue {
 			var of []string // the groups of the runs that have them
 			for i, t := range c.tables {
 				if cell, _, ok := t.find(k); ok {
-					options, of = append(options, optionsOf(&t.cells[cell])), append(of, c.groupOf[i])
+					o := optionsOf(&t.cells[cell])
+					if slice := t.run.Header.Plan.Slice; slice > 0 { // others have run whole trials
+						o["turns"] = slice.String()
+					}
+					options, of = append(options, o), append(of, c.groupOf[i])
 				}
 			}
 			for _, d := range optionDifferences(options) {

@@ -117,10 +117,13 @@ func TestCompareAsked(t *testing.T) {
 			}
 		}
 	})
+	turned := made(2, func([]bench.Cell) {})
+	turned.Header.Plan.Slice = 20 * time.Millisecond
 	for _, tt := range []struct {
 		b    *bench.Run
 		want string
 	}{
+		{turned, "turns (none, 20ms)"},
 		{made(2, func([]bench.Cell) {}), ""},
 		{made(2, func(cells []bench.Cell) { cells[1].Name, cells[1].Params = "c", nil }), ""},
 		{other, `tls (no, yes); image (none, oci:x); limits (none, {"pids":7}); new (none, 1)`},

@@ -160,5 +160,8 @@ func (s *Batch) Work(ctx context.Context, m bench.Meter, sinks []PartSink) error
 			return err
 		}
 	}
+	if err := LastTurn(ctx, s.turns); err != nil {
+		return err
+	}
 	return m.Applied(spec, p.Applied(ctx, m))
 }

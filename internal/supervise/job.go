@@ -170,6 +170,9 @@ func (s *Jobs) workOne(ctx context.Context, m bench.Meter, j Job, attest bool) (
 	if err := j.done(ctx, p, m, 1); err != nil {
 		return nil, err
 	}
+	if err := LastTurn(ctx, s.turnsOf(&j)); err != nil {
+		return nil, err
+	}
 	counts := p.Count(ctx)
 	if !attest {
 		return counts, nil

@@ -86,6 +86,16 @@ func (p *Process) unseen(ctx context.Context, why error) error {
 	return p.named(fmt.Errorf("%w: %w", bench.ErrNoTurns, why))
 }
 
+// LastTurn waits until all cells have measured what their containers are there for. The removal of one is much work for its
+// engine, which the others' last stretches would feel.
+func LastTurn(ctx context.Context, from bench.Turns) error {
+	if !taken(from) {
+		return nil
+	}
+	_, err := from.Wait(ctx, true)
+	return err
+}
+
 // CheckPort returns an error if a server on that port of that network (see bench.Spec) must not be alive beside
 // those of other cells: it would be the same port of the host.
 func CheckPort(from bench.Turns, network string, port uint16) error {

@@ -77,5 +77,8 @@ func (t batch) Work(ctx context.Context, m bench.Meter, sinks []supervise.PartSi
 			return err
 		}
 	}
+	if err := supervise.LastTurn(ctx, first.task.Turns); err != nil {
+		return err
+	}
 	return m.Applied(first.server, server.Applied(ctx, m))
 }

@@ -68,6 +68,9 @@ func (f *fixture) trial(ctx context.Context, seed uint64, m bench.Meter) error {
 	if err := s.while(ctx, t.run); err != nil {
 		return s.explain(err)
 	}
+	if err := supervise.LastTurn(ctx, f.task.Turns); err != nil { // to stop is work for the disk
+		return err
+	}
 	if t.failure == nil {
 		if err := s.stop(ctx); err != nil {
 			return s.explain(err)

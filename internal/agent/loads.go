@@ -69,7 +69,9 @@ func RunLoads(all []Loader, args []string, stdout io.Writer, fail func(error)) e
 		// Without a page it works alone, and tare finds out.
 		page, _ = turn.NewPage(fail)
 	}
-	load.Settle(settleLimit)
+	if page == nil { // otherwise all cells start before the first turn, and the machine settles then
+		load.Settle(settleLimit)
+	}
 	for more := true; more; {
 		one, end := args, slices.Index(args, LoadSeparator)
 		if more = end >= 0; more {

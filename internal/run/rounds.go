@@ -178,7 +178,7 @@ func (r *runner) together(ctx context.Context, trials []bench.Trial) ([]bench.Sa
 	for _, m := range members {
 		r.getOn(m)
 	}
-	order := orderOf(&r.plan, trials[0].Block)
+	order, part := orderOf(&r.plan, trials[0].Block), -1
 	for told := r.Clock(); ; {
 		if now := r.Clock(); now-told >= time.Second {
 			told = now
@@ -190,6 +190,10 @@ func (r *runner) together(ctx context.Context, trials []bench.Trial) ([]bench.Sa
 		}
 		lowest := slices.MinFunc(round, func(a, b *member) int { return a.stage - b.stage }).stage
 		round = slices.DeleteFunc(round, func(m *member) bool { return m.stage > lowest })
+		if now := lowest / partStages; now != part { // all cells have started what the part needs
+			part = now
+			r.settle(ctx)
+		}
 		order.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
 		for _, m := range round {
 			r.getOn(m)

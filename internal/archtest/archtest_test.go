@@ -163,7 +163,8 @@ var allowed = map[string][]string{
 	"internal/fleet/kube/kubetest":   {"internal/fleet/kube"},
 	"internal/fleet/podlog":          {"internal/fleet/pairs"},
 	"internal/fleet/cluster": {
-		"internal/fleet", "internal/fleet/kube", "internal/fleet/pairs", "internal/fleet/podlog", "internal/text/unit", "github.com/goccy/go-yaml",
+		"internal/fleet", "internal/fleet/kube", "internal/fleet/odd", "internal/fleet/pairs", "internal/fleet/podlog",
+		"internal/text/unit", "github.com/goccy/go-yaml",
 	},
 	"internal/run":             {"internal/kernel/affinity", "internal/bench", "internal/schedule", "golang.org/x/sys"},
 	"internal/store/record":    {"internal/bench", "internal/text/plain"},

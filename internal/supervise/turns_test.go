@@ -80,7 +80,8 @@ func TestTakeTurns(t *testing.T) {
 func TestCountersInTurns(t *testing.T) {
 	for name, e := range engines(t) {
 		t.Run(name, func(t *testing.T) {
-			p, _ := start(t, e, bench.Limits{}, "load", turn.Option, "cpu", "time=200ms", "kernels=prime", "threads=1")
+			// Long enough for the kernel's steps of CPU time, which are of 10 ms.
+			p, _ := start(t, e, bench.Limits{}, "load", turn.Option, "cpu", "time=1s", "kernels=prime", "threads=1")
 			resting, working := counterSums{of: map[string]float64{}}, counterSums{of: map[string]float64{}}
 			from := &alone{do: func(turn int) {
 				supervise.Record(working, p.CountNew(t.Context()))
@@ -102,7 +103,7 @@ func TestCountersInTurns(t *testing.T) {
 				}
 			}
 			if s := working.of[supervise.Inside+"user_time"]; s < 0.05 {
-				t.Errorf("it computes for 200ms, and its turns have %v s of CPU time", s)
+				t.Errorf("it computes for 1s, and its turns have %v s of CPU time", s)
 			}
 		})
 	}

@@ -3,6 +3,7 @@ package build_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -182,7 +183,7 @@ func TestFaults(t *testing.T) {
 		}
 		t.Log(err)
 
-		b = file(t, e.run, "RUN [\""+agent.Path+"\", \"hold\"]\n")
+		b = file(t, e.run, "RUN [\""+agent.Path+"\", \"alloc\", \""+held+"\"]\n")
 		b.Builder = builder
 		byTrial := func() {
 			if err := e.RemoveBuild(t.Context(), b); err != nil {
@@ -197,11 +198,31 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// hangs builds until the time is up, and returns what that leaves.
+// held is how many bytes the step of a build holds that hangs: it is known by that.
+var held = strconv.Itoa(4096 + rand.IntN(1<<20))
+
+// isHolding reports whether a process is that of a step that hangs.
+func isHolding(pid int) bool {
+	args := proc.Args(pid)
+	return slices.Contains(args, "alloc") && slices.Contains(args, held)
+}
+
+// hangs builds until the time is up, a moment after the step began, and returns what that leaves.
 func (o opened) hangs(t *testing.T, b bench.Build) []bench.Leftover {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, bench.ErrOpTime)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	go func() {
+		const most, every, moment = time.Minute, 20 * time.Millisecond, 500 * time.Millisecond
+		for began := time.Now(); time.Since(began) < most; time.Sleep(every) {
+			all, err := proc.All("/")
+			if err != nil || slices.ContainsFunc(all, func(p proc.Process) bool { return isHolding(p.PID) }) {
+				break
+			}
+		}
+		time.Sleep(moment)
+		cancel(bench.ErrOpTime)
+	}()
 	_, err := o.Build(ctx, b, run.Monotonic())
 	if !errors.Is(err, bench.ErrOpTime) {
 		t.Errorf("a step that hangs: %v", err)
@@ -287,7 +308,7 @@ func TestKilledPodman(t *testing.T) {
 	if err := errors.Join(other.Prepare(t.Context(), bench.Spec{}), e.Prepare(t.Context(), bench.Spec{})); err != nil {
 		t.Fatal(err)
 	}
-	b := file(t, e.run, "RUN [\""+agent.Path+"\", \"hold\"]\n")
+	b := file(t, e.run, "RUN [\""+agent.Path+"\", \"alloc\", \""+held+"\"]\n")
 	built := make(chan error, 1)
 	go func() {
 		_, err := e.Build(t.Context(), b, run.Monotonic())
@@ -355,7 +376,7 @@ func inside(t *testing.T, id string) (n int) {
 	for _, name := range files {
 		text, _ := os.ReadFile(name)                        // empty if the process has ended
 		pid, _ := strconv.Atoi(strings.Split(name, "/")[2]) // a number, as in the pattern
-		if strings.Contains(string(text), "\nid=\""+id+"\"\n") && slices.Contains(proc.Args(pid), "hold") {
+		if strings.Contains(string(text), "\nid=\""+id+"\"\n") && isHolding(pid) {
 			n++
 		}
 	}

@@ -235,7 +235,7 @@ func TestSmallSharedMemory(t *testing.T) {
 	}
 	joining := func(shm int64) bench.Sample {
 		return measure(t, e, bench.Spec{Network: "host", Shm: shm}, 1, "tool", "pgbench", "parts", "load", "clients", "1",
-			"script", script, "set", "max_parallel_workers_per_gather=2,min_parallel_table_scan_size=0,parallel_setup_cost=0,"+
+			"time", "5s", "script", script, "set", "max_parallel_workers_per_gather=2,min_parallel_table_scan_size=0,parallel_setup_cost=0,"+
 				"parallel_tuple_cost=0,enable_mergejoin=off,enable_nestloop=off,work_mem=32MB")[0]
 	}
 	wantFailed(t, joining(1<<20), "/dev/shm is too small: raise shm")

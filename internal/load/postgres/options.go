@@ -27,10 +27,10 @@ type plan struct {
 	script  *script
 	scale   int64
 	clients int
-	each    bool  // a connection for each transaction
-	stay    bool  // the last connections stay open
+	each    bool          // a connection for each transaction
+	stay    bool          // the last connections stay open
 	linger  time.Duration // for so long they do after the report, if they do not stay
-	rate    int64 // transactions per second; 0 = a closed loop
+	rate    int64         // transactions per second; 0 = a closed loop
 	warmup  time.Duration
 	time    time.Duration // after the warm-up
 	seed    uint64

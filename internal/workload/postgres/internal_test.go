@@ -711,11 +711,11 @@ func TestReadySegments(t *testing.T) {
 // A long trial needs no more room than the WAL can have between two checkpoints.
 func TestExpectedWAL(t *testing.T) {
 	for want, given := range map[int64][]string{
-		0:         {"parts", "read1,read"},
-		128 << 20: {"parts", "write1", "write_time", "2s"},
-		96 << 30:  {"parts", "write1", "write_time", "1h"},
+		0:          {"parts", "read1,read"},
+		128 << 20:  {"parts", "write1", "write_time", "2s"},
+		96 << 30:   {"parts", "write1", "write_time", "1h"},
 		1536 << 20: {"parts", "write1", "write_time", "1h", "settings", "server"},
-		3 << 30:   {"parts", "write1", "write_time", "1h", "settings", "server", "set", "max_wal_size=2GB"},
+		3 << 30:    {"parts", "write1", "write_time", "1h", "settings", "server", "set", "max_wal_size=2GB"},
 	} {
 		if got := optionsWith(t, given...).expectedWAL(); got != want {
 			t.Errorf("%v: %d bytes, want %d", given, got, want)

@@ -17,7 +17,7 @@ type partResult struct {
 	part    part
 	report  *load.Report
 	steps   []step
-	counted counts // by the server
+	counted counts        // by the server
 	cpu     time.Duration // of the server
 	memory  int64         // of the server, in bytes
 }

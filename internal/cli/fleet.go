@@ -103,21 +103,14 @@ func reach(ctx context.Context, c *kube.Client) error {
 	return nil
 }
 
-// fleetsThere finds the fleets in the namespace of a cluster, and in those of stored fleets: all of them, or those that
-// are named.
-func fleetsThere(ctx context.Context, s bench.Store, c *kube.Client, named []string) ([]cluster.Found, error) {
+// fleetsThere finds the fleets in the namespace of the command, and in those where stored fleets of these names were
+// measured.
+func fleetsThere(ctx context.Context, s bench.Store, c *kube.Client, names []string) ([]cluster.Found, error) {
 	if err := reach(ctx, c); err != nil {
 		return nil, err
 	}
-	stored, spaces := named, []string{c.Namespace()}
-	if len(named) == 0 {
-		ids, err := app.Fleets(ctx, s)
-		if err != nil {
-			return nil, err
-		}
-		stored = ids
-	}
-	for _, name := range stored {
+	spaces := []string{c.Namespace()}
+	for _, name := range names {
 		f, err := app.FindFleet(ctx, s, name)
 		if err == nil && f.Cluster == c.Server() && !slices.Contains(spaces, f.Namespaces[0]) {
 			spaces = append(spaces, f.Namespaces[0])

@@ -185,7 +185,7 @@ func (a *invocation) fleetStatus(ctx context.Context, s bench.Store, o clusterOp
 		a.notice("only what is stored here is shown: %v", err)
 		return a.printFleetStatus(all)
 	}
-	found, err := fleetsThere(ctx, s, c, nil)
+	found, err := fleetsThere(ctx, s, c, ids)
 	for _, one := range all {
 		one.gone = err == nil && one.Cluster == c.Server()
 	}

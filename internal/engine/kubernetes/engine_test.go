@@ -176,6 +176,22 @@ func TestTimedOnce(t *testing.T) {
 	}
 }
 
+// TestShortLife has a pod that is gone before a slow API server has listed the first pods.
+func TestShortLife(t *testing.T) {
+	s, e := begin(t, kubetest.Options{Run: untilTold, Fault: func(r *http.Request) *kubetest.Fault {
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/pods") {
+			time.Sleep(100 * time.Millisecond)
+		}
+		return nil
+	}})
+	c := enginetest.Create(t, e, spec)
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	if err := c.Remove(ctx); err != nil || s.Objects("pods") != 0 {
+		t.Errorf("Remove = %v, %d pods are left", err, s.Objects("pods"))
+	}
+}
+
 // TestDeaf has a connection that breaks while a container runs, before or after its end is awaited: when it ended is not
 // known.
 func TestDeaf(t *testing.T) {

@@ -257,6 +257,9 @@ func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
 	if err := e.check(ctx, spec); err != nil {
 		return err
 	}
+	if err := c.pods.hears(ctx); err != nil { // a pod that is gone before anybody listens is never told of
+		return e.failed(ctx, "watch pods", err)
+	}
 	if err := e.data.Prepare(spec); err != nil {
 		return err
 	}

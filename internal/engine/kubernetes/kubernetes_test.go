@@ -193,6 +193,7 @@ func TestHasRun(t *testing.T) {
 // Who waits hears of each change, of the end of all of them, and of the end of his own patience.
 func TestAwait(t *testing.T) {
 	p := newPods()
+	p.deafen(false)
 	pod := func(phase string) kube.Change {
 		x := &kube.Pod{Meta: kube.Meta{Name: "a"}}
 		x.Status.Phase = phase

@@ -26,7 +26,7 @@ type pods struct {
 }
 
 func newPods() *pods {
-	p := &pods{last: map[string]kube.Change{}, changed: make(chan struct{})}
+	p := &pods{last: map[string]kube.Change{}, changed: make(chan struct{}), deaf: true}
 	p.ctx, p.end = context.WithCancel(context.Background())
 	return p
 }
@@ -66,8 +66,35 @@ func (p *pods) tell(change kube.Change) {
 		return
 	}
 	p.last[change.Pod.Name] = change
-	close(p.changed)
-	p.changed = make(chan struct{})
+	p.wake()
+}
+
+// wake has those who wait look again.
+func (p *pods) wake() {
+	if p.failed == nil {
+		close(p.changed)
+		p.changed = make(chan struct{})
+	}
+}
+
+// hears waits until there is a connection.
+func (p *pods) hears(ctx context.Context) error {
+	for {
+		p.mu.Lock()
+		deaf, changed, failed := p.deaf, p.changed, p.failed
+		p.mu.Unlock()
+		switch {
+		case failed != nil:
+			return failed
+		case !deaf:
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // deafen notes that what happens is heard late from now on, or no longer.
@@ -77,6 +104,7 @@ func (p *pods) deafen(is bool) {
 	if p.deaf = is; is {
 		p.gaps++
 	}
+	p.wake()
 }
 
 // A moment is when something began that is awaited: by how many times before that the connection was lost.

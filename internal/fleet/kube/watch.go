@@ -24,12 +24,12 @@ func (c *Client) Watch(ctx context.Context, namespace, selector string, each fun
 	return c.Listen(ctx, namespace, selector, each, func(bool) {})
 }
 
-// Listen is Watch that also says when it is deaf: from when a connection was lost until there is another. What changes
-// meanwhile is told late.
+// Listen is Watch that also says when it is deaf, from when a connection was lost until there is another, and when it hears
+// for the first time. What changes while it is deaf is told late; a pod that comes and goes before may never be told.
 func (c *Client) Listen(
 	ctx context.Context, namespace, selector string, each func(Change) error, deaf func(is bool),
 ) error {
-	w := &watch{c: c, query: Query{Namespace: namespace, Labels: selector}, deaf: deaf, known: map[string]*Pod{}}
+	w := &watch{c: c, query: Query{Namespace: namespace, Labels: selector}, deaf: deaf, lost: true, known: map[string]*Pod{}}
 	w.each = func(change Change) error {
 		w.failed = each(change)
 		return w.failed
@@ -75,7 +75,7 @@ type watch struct {
 	query   Query
 	each    func(Change) error
 	deaf    func(is bool)
-	lost    bool            // there is no connection, and deaf was told so
+	lost    bool            // there is no connection
 	failed  error           // of each
 	known   map[string]*Pod // by name
 	version string          // of the cluster that is known; "" = list again

@@ -89,8 +89,8 @@ func (s set) countRanks(values [][]float64, below, above []int) {
 	}
 }
 
-// Fewest is how many rounds it takes at least to name one of so many nodes by one metric: as many as if it is the slowest
-// in each of them. 0 if nobody can be named.
+// Fewest is how many rounds it takes at least to name one of so many nodes by one metric. So few are enough only if the
+// node is the slowest in each of them. 0 if nobody can be named.
 func Fewest(nodes int) int {
 	if nodes < 3 {
 		return 0

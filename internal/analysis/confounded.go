@@ -50,7 +50,7 @@ func (c *contrastBuilder) warn() {
 		c.add(CodeOtherExperiment, "the runs are of different experiments ("+strings.Join(other, ", ")+
 			"): cells and metrics with the same name may mean different things", "compare runs of one experiment", "")
 	} else {
-		c.Differ = append(c.Differ, c.specDifferences()...)
+		c.Differ = slices.Concat(c.Differ, c.specDifferences(), c.programDifferences())
 	}
 	what := c.carries()
 	if len(c.Differ) > 0 {
@@ -240,6 +240,45 @@ func (c *contrastBuilder) specDifferences() []Residue {
 		}
 	}
 	return out
+}
+
+// programDifferences lists the programs beside the engines, builders and compose programs, that made something for
+// the same cell and were not the same: an option such as "auto" takes what a host has. Where none is known, a part
+// may have failed.
+func (c *contrastBuilder) programDifferences() []Residue {
+	builder := func(a *bench.Applied) string { return a.Builder }
+	maker := func(a *bench.Applied) string { return a.Maker }
+	var out []Residue
+	for _, g := range c.tables[0].groups {
+		for _, cell := range g.cells {
+			k := key{g.condition, c.tables[0].cells[cell].Name}
+			add := func(what string, of func(a *bench.Applied) string) {
+				r := residueOf(what, len(c.tables), func(i int) (string, bool) {
+					v := c.tables[i].program(k, of)
+					return v, v != ""
+				})
+				if r != nil && !slices.ContainsFunc(out, func(o Residue) bool { return o.What == what }) {
+					r.tell(c.groupOf)
+					out = append(out, *r)
+				}
+			}
+			add("build program", builder)
+			add("compose program", maker)
+		}
+	}
+	return out
+}
+
+// program returns what made something for a cell, in the first trial that says it.
+func (t *table) program(k key, of func(a *bench.Applied) string) string {
+	cell, _, ok := t.find(k)
+	for i := range t.run.Samples {
+		s := &t.run.Samples[i]
+		if ok && s.Trial.Cell == cell && s.Applied != nil && of(s.Applied) != "" {
+			return of(s.Applied)
+		}
+	}
+	return ""
 }
 
 // optionsOf returns a cell's options of its workload and its container's Spec, as text.

@@ -324,6 +324,7 @@ func settingsOf(a *bench.Applied) (all []string) {
 	}
 	add("runtime", a.Runtime)
 	add("built by", a.Builder)
+	add("made by", a.Maker)
 	digest, _ := strings.CutPrefix(a.Image, "sha256:")
 	add("image", digest[:min(12, len(digest))])
 	add("network", a.Network)

@@ -107,7 +107,7 @@ func TestAppliedOnce(t *testing.T) {
 		case 1, 2:
 			a.Runtime, a.Limits.Memory, a.Security.ReadOnly = "crun", 64<<20, true
 		case 3:
-			a.Network = "bridge\x1b[2J"
+			a.Network, a.Maker = "bridge\x1b[2J", "docker-compose 1.29.2"
 			a.Facts = map[string]string{"version": "15", "jit": "on"}
 		}
 		run.Samples[i].Applied = a
@@ -118,7 +118,8 @@ func TestAppliedOnce(t *testing.T) {
 	}
 	want := []string{
 		"every cell: image 0123456789ab, control groups v2", "native: network host",
-		"floor, crun: runtime crun, network host, memory 64 MiB, read-only root", `runc: network bridge\x1b[2J, jit on`,
+		"floor, crun: runtime crun, network host, memory 64 MiB, read-only root",
+		`runc: made by docker-compose 1.29.2, network bridge\x1b[2J, jit on`,
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

@@ -236,7 +236,7 @@ type Trust struct {
 	Codes []string            `json:"codes"` // of the warnings that lower it, the worst first
 	Pairs int                 `json:"pairs"` // blocks of the comparison that has most
 	// Needed is the blocks that a verdict needs, 0 where nothing is compared; in a comparison, the
-	// runs of each group, 0 where there are enough.
+	// units of each group, 0 where there are enough.
 	Needed int `json:"needed"`
 	// Extended is what Needed becomes if the run is extended, whose next look has a lower level.
 	Extended int `json:"needed_extended"`

@@ -358,7 +358,7 @@ func (c *contrastBuilder) warnRuns() {
 func (c *contrastBuilder) groupHint() string {
 	hosts := make(map[string]bool)
 	for _, t := range c.tables {
-		hosts[hostName(&t.run.Header.Host)] = true
+		hosts[HostName(&t.run.Header.Host)] = true
 	}
 	if len(hosts) == len(c.Groups) {
 		return ", and compare all of these runs"

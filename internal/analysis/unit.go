@@ -58,7 +58,7 @@ func (u *units) add(t *table, v float64) {
 	if !isUsable(v) {
 		return
 	}
-	host := hostName(&t.run.Header.Host)
+	host := HostName(&t.run.Header.Host)
 	i := slices.Index(u.hosts, host)
 	if i < 0 || !u.byHost {
 		i = len(u.hosts)
@@ -205,8 +205,8 @@ func (c *contrastBuilder) carries() string {
 // singleHosts names the groups whose runs are all of one host.
 func (c *contrastBuilder) singleHosts() (names []string) {
 	for i, members := range c.members {
-		first := hostName(&members[0].run.Header.Host)
-		if !slices.ContainsFunc(members, func(t *table) bool { return hostName(&t.run.Header.Host) != first }) {
+		first := HostName(&members[0].run.Header.Host)
+		if !slices.ContainsFunc(members, func(t *table) bool { return HostName(&t.run.Header.Host) != first }) {
 			names = append(names, c.Groups[i].Name)
 		}
 	}
@@ -217,7 +217,7 @@ func (c *contrastBuilder) singleHosts() (names []string) {
 func (c *contrastBuilder) differInHost() bool {
 	hosts := map[string]bool{}
 	for _, members := range c.members {
-		hosts[hostName(&members[0].run.Header.Host)] = true
+		hosts[HostName(&members[0].run.Header.Host)] = true
 	}
 	return len(hosts) == len(c.Groups)
 }

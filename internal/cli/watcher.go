@@ -116,17 +116,25 @@ func (a *invocation) announce(s app.Session) {
 	a.announceSkipped(s.Planned.LeftOut(), len(plan.LeftOut) > 0)
 }
 
-// announceSkipped says which engines cannot be used here: in one line where a run takes only a few of all.
+// announceSkipped says which engines cannot be used here, or on some host: in one line where a run takes only a few
+// of all.
 func (a *invocation) announceSkipped(skipped []app.Probed, few bool) {
-	var names []string
+	var here, there []string
 	for _, p := range skipped {
-		names = append(names, p.Name)
-		if !few {
+		switch {
+		case !few:
 			a.notice("skipped: %s: %s", p.Name, p.Err)
+		case len(p.Lacking) > 0:
+			there = append(there, p.Name+" (not on "+strings.Join(p.Lacking, ", ")+")")
+		default:
+			here = append(here, p.Name)
 		}
 	}
-	if few && len(names) > 0 {
-		a.notice("cannot be used here: %s; 'tare doctor' says why", strings.Join(names, ", "))
+	if here != nil {
+		a.notice("cannot be used here: %s; 'tare doctor' says why", strings.Join(here, ", "))
+	}
+	if there != nil {
+		a.notice("cannot be used on every host: %s; 'tare doctor --remote HOST' says why", strings.Join(there, ", "))
 	}
 }
 

@@ -243,42 +243,58 @@ func (c *contrastBuilder) specDifferences() []Residue {
 }
 
 // programDifferences lists the programs beside the engines, builders and compose programs, that made something for
-// the same cell and were not the same: an option such as "auto" takes what a host has. Where none is known, a part
-// may have failed.
+// the same cell and were not the same: an option such as "auto" takes what a host has. If several cells differ, the
+// first is the example. Where none is known, a part may have failed.
 func (c *contrastBuilder) programDifferences() []Residue {
-	builder := func(a *bench.Applied) string { return a.Builder }
-	maker := func(a *bench.Applied) string { return a.Maker }
 	var out []Residue
-	for _, g := range c.tables[0].groups {
-		for _, cell := range g.cells {
-			k := key{g.condition, c.tables[0].cells[cell].Name}
-			add := func(what string, of func(a *bench.Applied) string) {
-				r := residueOf(what, len(c.tables), func(i int) (string, bool) {
-					v := c.tables[i].program(k, of)
-					return v, v != ""
-				})
-				if r != nil && !slices.ContainsFunc(out, func(o Residue) bool { return o.What == what }) {
-					r.tell(c.groupOf)
-					out = append(out, *r)
-				}
-			}
-			add("build program", builder)
-			add("compose program", maker)
+	for _, kind := range []struct {
+		what string
+		of   func(a *bench.Applied) string
+	}{
+		{"build program", func(a *bench.Applied) string { return a.Builder }},
+		{"compose program", func(a *bench.Applied) string { return a.Maker }},
+	} {
+		var programs [][]string // parallel to tables, by cell
+		for _, t := range c.tables {
+			programs = append(programs, t.programs(kind.of))
+		}
+		if r := c.programDifference(kind.what, programs); r != nil {
+			r.tell(c.groupOf)
+			out = append(out, *r)
 		}
 	}
 	return out
 }
 
-// program returns what made something for a cell, in the first trial that says it.
-func (t *table) program(k key, of func(a *bench.Applied) string) string {
-	cell, _, ok := t.find(k)
-	for i := range t.run.Samples {
-		s := &t.run.Samples[i]
-		if ok && s.Trial.Cell == cell && s.Applied != nil && of(s.Applied) != "" {
-			return of(s.Applied)
+// programDifference is how the programs of the first cell differ that has different ones; nil if none has.
+func (c *contrastBuilder) programDifference(what string, programs [][]string) *Residue {
+	for _, g := range c.tables[0].groups {
+		for _, cell := range g.cells {
+			k := key{g.condition, c.tables[0].cells[cell].Name}
+			r := residueOf(what, len(c.tables), func(i int) (string, bool) {
+				at, _, ok := c.tables[i].find(k)
+				if !ok {
+					return "", false
+				}
+				return programs[i][at], programs[i][at] != ""
+			})
+			if r != nil {
+				return r
+			}
 		}
 	}
-	return ""
+	return nil
+}
+
+// programs are those that made something for each cell, in the first trial that says it; empty = none.
+func (t *table) programs(of func(a *bench.Applied) string) []string {
+	all := make([]string, len(t.cells))
+	for i := range t.run.Samples {
+		if s := &t.run.Samples[i]; s.Applied != nil && all[s.Trial.Cell] == "" {
+			all[s.Trial.Cell] = of(s.Applied)
+		}
+	}
+	return all
 }
 
 // optionsOf returns a cell's options of its workload and its container's Spec, as text.

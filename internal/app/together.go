@@ -247,7 +247,8 @@ func (a *App) MeasureTogether(ctx context.Context, s bench.Store, t *Together, o
 	p, names := t.Planned, RunNames(o.Name, t.Hosts())
 	_ = t.each(func(h *jointHost) error {
 		ask := hostedPlan{
-			ID: h.run, Name: names[slices.Index(t.hosts, h)], Plan: p.Plan, Engines: p.usedInstances(), Joint: h.joint, Shift: h.shift,
+			ID: h.run, Name: names[slices.Index(t.hosts, h)], Plan: p.Plan, Engines: p.usedInstances(), Joint: h.joint,
+			Shift: h.shift,
 		}
 		h.refused = h.session.Call(ctx, opMeasure, ask, nil) // which is told in time
 		return nil

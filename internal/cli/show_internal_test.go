@@ -15,7 +15,7 @@ func TestGroupsOfHosts(t *testing.T) {
 	of := func(machine string) string {
 		return group(&bench.Header{Host: bench.HostFacts{Hostname: "debian", MachineID: machine}})
 	}
-	if of("5f1d") == of("77aa") || of("5f1d") != of("5f1d") {
-		t.Errorf("groups %q, %q", of("5f1d"), of("77aa"))
+	if one, other, again := of("5f1d"), of("77aa"), of("5f1d"); one == other || one != again {
+		t.Errorf("groups %q, %q, %q", one, other, again)
 	}
 }

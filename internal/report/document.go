@@ -86,6 +86,7 @@ type Run struct {
 	Overhead *bench.Overhead `json:"overhead"` // of tare itself; null where the run is incomplete
 	Plan     Plan            `json:"plan"`
 	imported bool
+	on       []string // the hosts that measured together; nil for a run of one machine
 }
 
 // Trials counts trials by outcome.

@@ -150,7 +150,12 @@ func (c *commandLine) run(experiment string, factors []bench.Factor) {
 // again is the command that measures the experiment of a run again, with limits of its own.
 func (r *Run) again() string {
 	var c commandLine
-	if c.run(r.Experiment, r.Plan.asked); c.bad || slices.ContainsFunc(r.Engines, isDeclared) {
+	c.run(r.Experiment, r.Plan.asked)
+	if r.on != nil {
+		c.names(r.on...)
+		c.add("--on ", strings.Join(r.on, ","))
+	}
+	if c.bad || slices.ContainsFunc(r.Engines, isDeclared) {
 		return "tare run " + plain.Line(r.Experiment)
 	}
 	return strings.Join(c.parts, " ")

@@ -243,7 +243,7 @@ func TestRunNames(t *testing.T) {
 		hosts int
 		want  []string
 	}{
-		{"", 2, []string{""}}, {"x", 0, []string{"x"}}, {"x", 1, []string{"x"}}, {"x", 2, []string{"x-1", "x-2"}},
+		{"", 2, []string{"", ""}}, {"x", 0, []string{"x"}}, {"x", 1, []string{"x"}}, {"x", 2, []string{"x-1", "x-2"}},
 	} {
 		if got := RunNames(tt.name, make([]string, tt.hosts)); !slices.Equal(got, tt.want) {
 			t.Errorf("%q on %d hosts: %q, want %q", tt.name, tt.hosts, got, tt.want)

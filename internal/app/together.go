@@ -259,15 +259,17 @@ func (a *App) MeasureTogether(ctx context.Context, s bench.Store, t *Together, o
 // runSuffix ends the ID and the name of a host's run, which begin with those of the whole.
 func runSuffix(host int) string { return "-" + strconv.Itoa(host+1) }
 
-// RunNames are what the runs of hosts are called that measure together, in the order of the hosts, if the whole has a
-// name. A single host, and this machine without any, has one run with that name.
+// RunNames are what the runs of hosts are called that measure together, in the order of the hosts: nothing if the whole
+// has no name. A single host, and this machine without any, has one run with that name.
 func RunNames(name string, hosts []string) []string {
-	if name == "" || len(hosts) < 2 {
+	if len(hosts) < 2 {
 		return []string{name}
 	}
-	var all []string
-	for i := range hosts {
-		all = append(all, name+runSuffix(i))
+	all := make([]string, len(hosts))
+	for i := range all {
+		if name != "" {
+			all[i] = name + runSuffix(i)
+		}
 	}
 	return all
 }

@@ -159,7 +159,7 @@ func TestDescendantsAreLeftOut(t *testing.T) {
 			own[i] = 1
 		}
 		_, _ = os.Stdout.WriteString("taken\n") // or its reader waits in vain
-		_, _ = io.Copy(io.Discard, os.Stdin)     // until the test closes it
+		_, _ = io.Copy(io.Discard, os.Stdin)    // until the test closes it
 		runtime.KeepAlive(own)
 		return
 	}

@@ -50,7 +50,7 @@ func (c *contrastBuilder) warn() {
 		c.add(CodeOtherExperiment, "the runs are of different experiments ("+strings.Join(other, ", ")+
 			"): cells and metrics with the same name may mean different things", "compare runs of one experiment", "")
 	} else {
-		c.Differ = append(c.Differ, c.specDifferences()...)
+		c.Differ = slices.Concat(c.Differ, c.specDifferences(), c.programDifferences())
 	}
 	what := c.carries()
 	if len(c.Differ) > 0 {
@@ -246,6 +246,61 @@ func (c *contrastBuilder) specDifferences() []Residue {
 	return out
 }
 
+// programDifferences lists the programs beside the engines, builders and compose programs, that made something for
+// the same cell and were not the same: an option such as "auto" takes what a host has. If several cells differ, the
+// first is the example. Where none is known, a part may have failed.
+func (c *contrastBuilder) programDifferences() []Residue {
+	var out []Residue
+	for _, kind := range []struct {
+		what string
+		of   func(a *bench.Applied) string
+	}{
+		{"build program", func(a *bench.Applied) string { return a.Builder }},
+		{"compose program", func(a *bench.Applied) string { return a.Maker }},
+	} {
+		var programs [][]string // parallel to tables, by cell
+		for _, t := range c.tables {
+			programs = append(programs, t.programs(kind.of))
+		}
+		if r := c.programDifference(kind.what, programs); r != nil {
+			r.tell(c.groupOf)
+			out = append(out, *r)
+		}
+	}
+	return out
+}
+
+// programDifference is how the programs of the first cell differ that has different ones; nil if none has.
+func (c *contrastBuilder) programDifference(what string, programs [][]string) *Residue {
+	for _, g := range c.tables[0].groups {
+		for _, cell := range g.cells {
+			k := key{g.condition, c.tables[0].cells[cell].Name}
+			r := residueOf(what, len(c.tables), func(i int) (string, bool) {
+				at, _, ok := c.tables[i].find(k)
+				if !ok {
+					return "", false
+				}
+				return programs[i][at], programs[i][at] != ""
+			})
+			if r != nil {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// programs are those that made something for each cell, in the first trial that says it; empty = none.
+func (t *table) programs(of func(a *bench.Applied) string) []string {
+	all := make([]string, len(t.cells))
+	for i := range t.run.Samples {
+		if s := &t.run.Samples[i]; s.Applied != nil && all[s.Trial.Cell] == "" {
+			all[s.Trial.Cell] = of(s.Applied)
+		}
+	}
+	return all
+}
+
 // optionsOf returns a cell's options of its workload and its container's Spec, as text.
 func optionsOf(c *bench.Cell) map[string]string {
 	out := map[string]string{}
@@ -323,7 +378,7 @@ func (c *contrastBuilder) warnRuns() {
 func (c *contrastBuilder) groupHint() string {
 	hosts := make(map[string]bool)
 	for _, t := range c.tables {
-		hosts[hostName(&t.run.Header.Host)] = true
+		hosts[HostName(&t.run.Header.Host)] = true
 	}
 	if len(hosts) == len(c.Groups) {
 		return ", and compare all of these runs"

@@ -186,12 +186,12 @@ func defaultGroup(tables []*table) func(h *bench.Header) string {
 	}
 	hosts := make(map[string]bool)
 	for _, t := range tables {
-		hosts[hostName(&t.run.Header.Host)] = true
+		hosts[HostName(&t.run.Header.Host)] = true
 	}
 	if len(tables) == 2 || len(hosts) == 1 {
 		return func(h *bench.Header) string { return h.ID }
 	}
-	return func(h *bench.Header) string { return hostName(&h.Host) }
+	return func(h *bench.Header) string { return HostName(&h.Host) }
 }
 
 // compare makes the rows: each primary or detail metric and each cell of the first

@@ -186,6 +186,40 @@ func TestCompareTellsGroups(t *testing.T) {
 	}
 }
 
+// Programs that made something are named where they differ, whichever trial says it, and not where one of the runs has
+// none.
+func TestCompareMakers(t *testing.T) {
+	made := func(seed uint64, applied bench.Applied) *bench.Run {
+		run := runOnHost(seed, "alpha", 0)
+		for i := range run.Samples {
+			if run.Samples[i].Trial.Block > 0 && run.Samples[i].Trial.Cell == 1 {
+				run.Samples[i].Applied = &applied
+			}
+		}
+		return run
+	}
+	old := bench.Applied{Builder: "classic", Maker: "docker-compose 1.29.2"}
+	for _, tt := range []struct {
+		applied bench.Applied
+		want    string
+	}{
+		{old, ""},
+		{bench.Applied{Builder: "classic"}, ""},
+		{
+			bench.Applied{Builder: "buildx 0.12", Maker: "docker compose 2.24"},
+			"build program (classic, buildx 0.12); compose program (docker-compose 1.29.2, docker compose 2.24)",
+		},
+	} {
+		var got []string
+		for _, d := range contrast(t, made(1, old), made(2, tt.applied)).Differ {
+			got = append(got, d.String())
+		}
+		if s := strings.Join(got, "; "); s != tt.want {
+			t.Errorf("differ in %q, want %q", s, tt.want)
+		}
+	}
+}
+
 // What another program did not write down of its machine is not said to differ.
 func TestCompareUnknownFacts(t *testing.T) {
 	own, theirs := runOnHost(1, "alpha", 0), runOnHost(2, "alpha", 0)

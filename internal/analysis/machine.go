@@ -200,7 +200,9 @@ func differingFields(a, b *bench.Sample) []string {
 // ofParts lists the fields of Applied that each part of a survey has of its own. A
 // trial has those of the first part that did not fail, or of the only part that has them.
 func ofParts() []string {
-	return []string{"argv", "network", "data", "datamounts", "path", "mounts", "limits", "process", "facts"}
+	return []string{
+		"argv", "network", "data", "datamounts", "path", "mounts", "limits", "builder", "process", "maker", "facts",
+	}
 }
 
 // residueAcrossCells warns if cells asked for one image and got different ones.

@@ -97,7 +97,7 @@ func differences(all []facts) []Residue {
 			out = append(out, *r)
 		}
 	}
-	compare(hostDiffers, func(f *facts) string { return hostName(&f.host) })
+	compare(hostDiffers, func(f *facts) string { return HostName(&f.host) })
 	compare("boot", func(f *facts) string { return shortID(f.host.BootID) })
 	compare("kernel", func(f *facts) string { return f.host.Kernel })
 	compare("system", func(f *facts) string { return f.host.OS })
@@ -159,7 +159,7 @@ func remoteNames(engines []bench.EngineInfo) string {
 		if e.Away == nil {
 			continue
 		}
-		if name := hostName(&e.Away.Host) + " (Linux " + e.Away.Host.Kernel + ")"; !slices.Contains(all, name) {
+		if name := HostName(&e.Away.Host) + " (Linux " + e.Away.Host.Kernel + ")"; !slices.Contains(all, name) {
 			all = append(all, name)
 		}
 	}
@@ -180,8 +180,8 @@ func commonEngines(all []facts) []string {
 	return out
 }
 
-// hostName tells hosts apart, also those of the same name.
-func hostName(h *bench.HostFacts) string {
+// HostName tells hosts apart, also those of the same name.
+func HostName(h *bench.HostFacts) string {
 	if h.MachineID == "" {
 		return h.Hostname
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/analysis/stat"
 	"github.com/tare-bench/tare/internal/bench"
 )
 
@@ -30,6 +31,26 @@ func Decisive(plan bench.Plan, metrics []bench.Metric, at int) (least, blocks, c
 		return 0, 0, 0
 	}
 	return max(MinPairs, look(at).minPairs(1)), look(at).minPairs(comparisons), comparisons
+}
+
+// DecisiveTogether is Decisive for hosts that measure a plan together: each cell is compared with that of the first
+// host, and so is what it adds to its baseline.
+func DecisiveTogether(plan bench.Plan, metrics []bench.Metric, hosts int) (least, blocks, comparisons int) {
+	t, err := newTable(&bench.Run{Header: bench.Header{Plan: plan, Metrics: metrics}})
+	if err != nil {
+		return 0, 0, 0
+	}
+	for _, role := range t.role {
+		for _, g := range t.groups {
+			if role == bench.Primary {
+				comparisons += (hosts - 1) * (2*len(g.cells) - 1)
+			}
+		}
+	}
+	if comparisons == 0 {
+		return 0, 0, 0
+	}
+	return stat.MinPairs(confidence, 1), stat.MinPairs(confidence, comparisons), comparisons
 }
 
 // A pairShortage is the metrics that have too few pairs in the same cells.

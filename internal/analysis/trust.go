@@ -29,7 +29,7 @@ type Trust struct {
 	Why   string // the first of Codes in words; empty without one
 	// Pairs is how many blocks the best-covered comparison has, and Needed how many it
 	// takes before any verdict is possible. Both are 0 where nothing is compared. Among runs,
-	// Pairs is 0, and Needed is the runs of each group, or 0 if there are enough.
+	// Pairs is 0, and Needed is how many units of the comparison each group takes, or 0 if there are enough.
 	Pairs, Needed int
 	// Extended is what Needed becomes if the run is extended: the next look has a lower level.
 	Extended int
@@ -100,6 +100,7 @@ func doubtsAcross(of Unit) []doubt {
 		{code: CodeIncomplete, level: Medium, words: "a run was not finished"},
 		{code: CodeFailed, level: Medium, words: "some trials failed"},
 		{code: CodePartFailed, level: Medium, words: "some parts failed"},
+		{code: CodeFewPairs, level: Medium, words: "some comparisons have too few blocks"},
 		{code: CodeNotApart, level: Medium, words: apart},
 	}
 }

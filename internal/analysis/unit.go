@@ -58,7 +58,7 @@ func (u *units) add(t *table, v float64) {
 	if !isUsable(v) {
 		return
 	}
-	host := hostName(&t.run.Header.Host)
+	host := HostName(&t.run.Header.Host)
 	i := slices.Index(u.hosts, host)
 	if i < 0 || !u.byHost {
 		i = len(u.hosts)
@@ -205,8 +205,8 @@ func (c *contrastBuilder) carries() string {
 // singleHosts names the groups whose runs are all of one host.
 func (c *contrastBuilder) singleHosts() (names []string) {
 	for i, members := range c.members {
-		first := hostName(&members[0].run.Header.Host)
-		if !slices.ContainsFunc(members, func(t *table) bool { return hostName(&t.run.Header.Host) != first }) {
+		first := HostName(&members[0].run.Header.Host)
+		if !slices.ContainsFunc(members, func(t *table) bool { return HostName(&t.run.Header.Host) != first }) {
 			names = append(names, c.Groups[i].Name)
 		}
 	}
@@ -217,26 +217,45 @@ func (c *contrastBuilder) singleHosts() (names []string) {
 func (c *contrastBuilder) differInHost() bool {
 	hosts := map[string]bool{}
 	for _, members := range c.members {
-		hosts[hostName(&members[0].run.Header.Host)] = true
+		hosts[HostName(&members[0].run.Header.Host)] = true
 	}
 	return len(hosts) == len(c.Groups)
 }
 
-// warnPairs warns if the pairs of blocks are too few for any verdict, and says how many would be
+// warnPairs warns if the pairs of blocks are too few for any verdict, or for some, and says how many would be
 // enough.
 func (c *contrastBuilder) warnPairs() {
-	family, fewest := 0, math.MaxInt
+	family, fewest, most := 0, math.MaxInt, 0
 	c.eachComparison(bench.Primary, func(_ *ContrastMetric, _ *ContrastRow, _, v *Values) {
 		family++
-		fewest = min(fewest, v.Comparison.Pairs)
+		fewest, most = min(fewest, v.Comparison.Pairs), max(most, v.Comparison.Pairs)
 	})
-	need := look(1).minPairs(max(family, 1))
-	if family == 0 || fewest >= need {
-		return
+	need := stat.MinPairs(confidence, family)
+	switch {
+	case family == 0 || fewest >= need:
+	case most >= need:
+		c.add(CodeFewPairs, fmt.Sprintf("some comparisons have too few blocks with a value of both hosts: the fewest %d, "+
+			"and with %s a difference takes %d", fewest, unit.FormatCount(family, "comparison"), need),
+			"see why values are missing: tare show RUN", "")
+	default:
+		c.Trust.Needed = need
+		c.add(CodeFewRuns, fmt.Sprintf("with %s that all hosts measured at the same time and %s, no difference can be "+
+			"significant; %d blocks would be enough",
+			unit.FormatCount(most, "block"), unit.FormatCount(family, "comparison"), need), c.moreTogether(need), "")
 	}
-	c.Trust.Needed = need
-	c.add(CodeFewRuns, fmt.Sprintf("with %s that all hosts measured at the same time and %s, no difference can be "+
-		"significant; %d blocks would be enough",
-		unit.FormatCount(fewest, "block"), unit.FormatCount(family, "comparison"), need),
-		fmt.Sprintf("measure again with --blocks %d or more", need), "")
+}
+
+// moreTogether says how to measure so many blocks on all hosts. A budget that ended the runs would do so again.
+func (c *contrastBuilder) moreTogether(blocks int) string {
+	var block time.Duration
+	for _, t := range c.tables {
+		if end := t.run.End; end != nil && end.Reason == bench.StopBudget {
+			block = max(block, BlockTime(t.run))
+		}
+	}
+	if block == 0 {
+		return fmt.Sprintf("measure again with --blocks %d or more", blocks)
+	}
+	return fmt.Sprintf("measure again with --blocks %d --budget %s, or more", blocks,
+		BudgetFor(blocks+c.tables[0].run.Header.Plan.Warmup, block))
 }

@@ -102,6 +102,59 @@ func TestJointBlocksApart(t *testing.T) {
 	t.Error("runs without one common block are compared")
 }
 
+// Blocks that are too few for any difference are told, with how to get more, and none are where a difference can be
+// told. Few values of one cell concern its comparisons alone.
+func TestJointBlocksTooFew(t *testing.T) {
+	const enough = 8 // of 6 comparisons: 2/2⁸ is less than 5 %/6
+	runs := func(blocks int, reason bench.StopReason) []*bench.Run {
+		all := together(330, map[string]float64{"alpha": 0, "beta": math.Log(2)})
+		for _, run := range all {
+			run.Samples = slices.DeleteFunc(run.Samples, func(s bench.Sample) bool { return s.Trial.Block >= blocks })
+			run.End.Reason = reason
+		}
+		return all
+	}
+	find := func(c *analysis.Contrast, code string) (found bench.Warning) {
+		for _, w := range c.Warnings {
+			if w.Code == code {
+				found = w
+			}
+		}
+		return found
+	}
+	c := contrast(t, runs(enough, bench.StopBudget)...)
+	if got := c.Metrics[0].Rows[0].Sides[1].Comparison; got.Verdict != analysis.Worse {
+		t.Errorf("%d blocks: %+v", enough, got)
+	}
+	if w := find(c, analysis.CodeFewRuns); w.Code != "" || c.Trust.Needed != 0 {
+		t.Errorf("%d blocks are said to be too few: %q, %d needed", enough, w.Text, c.Trust.Needed)
+	}
+	for reason, hint := range map[bench.StopReason]string{
+		bench.StopBlocks: "measure again with --blocks 8 or more",
+		bench.StopBudget: "measure again with --blocks 8 --budget ",
+	} {
+		c = contrast(t, runs(enough-1, reason)...)
+		w := find(c, analysis.CodeFewRuns)
+		if c.Trust.Needed != enough || c.Trust.Level != analysis.Low || !strings.HasPrefix(w.Hint, hint) ||
+			!strings.Contains(w.Text, "with 7 blocks that all hosts measured at the same time and 6 comparisons, no difference") {
+			t.Errorf("one block less, and the run ended for %s: %+v, %+v", reason, w, c.Trust)
+		}
+	}
+	part := runs(20, bench.StopBudget)
+	for i := range part[1].Samples {
+		if s := &part[1].Samples[i]; s.Trial.Block >= 5 && s.Trial.Cell == 1 {
+			s.Values = slices.Clone(s.Values)
+			s.Values[0] = math.NaN()
+		}
+	}
+	c = contrast(t, part...)
+	w := find(c, analysis.CodeFewPairs)
+	if !strings.Contains(w.Text, "the fewest 5, and with 6 comparisons a difference takes 8") ||
+		find(c, analysis.CodeFewRuns).Code != "" || c.Trust.Needed != 0 || c.Trust.Level != analysis.Medium {
+		t.Errorf("one cell has few values: %+v, %+v", w, c.Trust)
+	}
+}
+
 // Runs of different measurements are no pairs, whatever their blocks are numbered.
 func TestJointWithOthers(t *testing.T) {
 	runs := together(320, map[string]float64{"alpha": 0, "beta": 0})

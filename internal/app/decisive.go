@@ -12,11 +12,17 @@ import (
 )
 
 // Undecidable warns of a plan that cannot tell even a large difference from chance, because
-// it has too few blocks for its comparisons, or a budget for too few. Block is how long a
+// it has too few blocks for its comparisons, or a budget for too few. Hosts is how many measure
+// it together, to be compared with one another. Block is how long a
 // block takes; 0 = not known. It is nil if there is nothing to warn of. The number of
 // comparisons is the most that the workload can have; metrics without values lower it.
-func Undecidable(p bench.Plan, metrics []bench.Metric, block time.Duration) *bench.Warning {
+func Undecidable(p bench.Plan, metrics []bench.Metric, hosts int, block time.Duration) *bench.Warning {
 	least, need, comparisons := analysis.Decisive(p, metrics, 1)
+	fewer := "compare fewer cells"
+	if hosts > 1 {
+		least, need, comparisons = analysis.DecisiveTogether(p, metrics, hosts)
+		fewer = "compare fewer metrics: --primary"
+	}
 	fit := blocksInBudget(p, block)
 	have := min(p.MaxBlocks, fit)
 	if have >= need {
@@ -35,7 +41,7 @@ func Undecidable(p bench.Plan, metrics []bench.Metric, block time.Duration) *ben
 		Code: analysis.CodeFewBlocks,
 		Text: fmt.Sprintf("%s: %s, but up to %s need up to %d",
 			can, what, unit.FormatCount(comparisons, "comparison"), need),
-		Hint: "use " + limitsFor(p, need, block) + ", or compare fewer cells",
+		Hint: "use " + limitsFor(p, need, block) + ", or " + fewer,
 	}
 }
 

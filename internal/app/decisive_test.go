@@ -44,7 +44,7 @@ func TestUndecidable(t *testing.T) {
 	} {
 		plan := h.Plan
 		plan.MaxBlocks, plan.Budget = tt.blocks, tt.budget
-		w := Undecidable(plan, h.Metrics, tt.block)
+		w := Undecidable(plan, h.Metrics, 1, tt.block)
 		switch {
 		case w == nil && tt.text != "":
 			t.Errorf("%s: no warning, want %q", tt.name, tt.text)
@@ -54,8 +54,43 @@ func TestUndecidable(t *testing.T) {
 	}
 	plan := h.Plan
 	plan.Cells = plan.Cells[:1] // nothing is compared
-	if w := Undecidable(plan, h.Metrics, 0); w != nil {
+	if w := Undecidable(plan, h.Metrics, 1, 0); w != nil {
 		t.Errorf("one cell: %q", strings.TrimSpace(w.Text))
+	}
+}
+
+// Hosts that measure together are compared with the first one, even if each has one cell.
+func TestUndecidableTogether(t *testing.T) {
+	h := analysistest.Run(analysistest.Shape{
+		Seed: 1, Blocks: 1, NoControl: true, Metrics: analysistest.Lifecycle()[:2],
+		Cells: []analysistest.Cell{{Name: "docker"}},
+	}).Header
+	plan := h.Plan
+	plan.MaxBlocks, plan.Budget = 100, 150*time.Second
+	for _, tt := range []struct {
+		hosts      int
+		block      time.Duration
+		text, hint string
+	}{
+		{1, 40 * time.Second, "", ""},
+		{2, 0, "", ""},
+		{2, 20 * time.Second, "", ""}, // 8 blocks for 2 comparisons, which take 7
+		{
+			2, 40 * time.Second, "too few blocks for any verdict: 4 blocks (of about 40s, in a budget of 2m 30s), but up to " +
+				"2 comparisons need up to 7", "use --budget 5m, or compare fewer metrics: --primary",
+		},
+		{
+			4, 25 * time.Second, "possibly too few blocks for any verdict: 6 blocks (of about 25s, in a budget of 2m 30s), " +
+				"but up to 6 comparisons need up to 8", "use --budget 3m30s, or compare fewer metrics: --primary",
+		},
+	} {
+		w := Undecidable(plan, h.Metrics, tt.hosts, tt.block)
+		switch {
+		case w == nil && tt.text != "":
+			t.Errorf("%d hosts: no warning, want %q", tt.hosts, tt.text)
+		case w != nil && (w.Text != tt.text || w.Hint != tt.hint):
+			t.Errorf("%d hosts: %q → %q\nwant %q → %q", tt.hosts, w.Text, w.Hint, tt.text, tt.hint)
+		}
 	}
 }
 

@@ -229,6 +229,8 @@ type Probed struct {
 	Engine bench.Engine
 	Info   bench.EngineInfo
 	Err    error // why it cannot be used; see bench.ErrUnsupported
+	// Lacking are those hosts that cannot use it, where several measure together.
+	Lacking []string
 }
 
 // Probe asks all instances at the same time what they are. An error means that an

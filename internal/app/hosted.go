@@ -114,8 +114,9 @@ type hosted struct {
 	cancel      context.CancelFunc // aborts the trial in flight
 	ctx         context.Context    // ends when the trial in flight is aborted
 
-	mu    sync.Mutex
-	begun bool
+	mu        sync.Mutex
+	begun     bool
+	trialTime time.Duration // the limit of a trial of the run
 
 	arrivals  chan arrival
 	doings    chan doing // the latest, if it was not told yet
@@ -127,7 +128,7 @@ type hosted struct {
 // hostRole is that of a host: 'tare agent measure'.
 const hostRole = "measure"
 
-// abortTime is how long a trial in flight may take when the machine that started it is gone.
+// abortTime is how long a trial in flight may take at least when the machine that started it is gone.
 const abortTime = time.Minute
 
 // Host measures on this machine for the machine at the other ends of two files, which starts blocks
@@ -150,17 +151,23 @@ func (a *App) Host(ctx context.Context, in, out *os.File, dir string, address ne
 	h.app = &own
 	greeting := peer.Greeting{Version: a.config.Version, Role: hostRole, Address: address}
 	err := peer.Serve(ctx, in, out, greeting, h.handler())
+	h.leave()
+	return errors.Join(err, h.records.close())
+}
+
+// leave interrupts the run, and returns when it has ended. The trial in flight is finished, however long it may take:
+// one of many parts takes minutes, and all of them would be lost.
+func (h *hosted) leave() {
 	h.interrupt()
 	h.mu.Lock()
-	begun := h.begun
+	begun, most := h.begun, max(abortTime, h.trialTime)
 	h.begun = true // nothing begins any more
 	h.mu.Unlock()
 	if begun {
-		late := time.AfterFunc(abortTime, h.cancel)
+		late := time.AfterFunc(most, h.cancel)
 		defer late.Stop()
 		<-h.ended
 	}
-	return errors.Join(err, h.records.close())
 }
 
 // A partTeller tells which part of a trial begins, when nothing is timed. Records tell the rest, after each block.
@@ -290,7 +297,7 @@ func (h *hosted) measure(w http.ResponseWriter, r *http.Request) (any, error) {
 	}
 	h.shift.Store(int64(ask.Shift))
 	ask.Joint.Ahead = -ask.Shift
-	return nil, h.begin(func(ctx context.Context, o Options) error {
+	return nil, h.begin(ask.Plan.TrialTime, func(ctx context.Context, o Options) error {
 		p, err := h.app.replan(ctx, ask.Plan, ask.Engines, h.app.runSite(ask.ID))
 		if err == nil {
 			err = p.Usable(ctx)
@@ -322,7 +329,7 @@ func (h *hosted) resume(_ http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, errNoRecords
 	}
 	h.shift.Store(int64(shift))
-	return nil, h.begin(func(ctx context.Context, o Options) error {
+	return nil, h.begin(stored.Header.Plan.TrialTime, func(ctx context.Context, o Options) error {
 		if err := h.records.put(ctx, stored); err != nil {
 			return err
 		}
@@ -331,14 +338,14 @@ func (h *hosted) resume(_ http.ResponseWriter, r *http.Request) (any, error) {
 	})
 }
 
-// begin begins the run, of which there is one.
-func (h *hosted) begin(do func(ctx context.Context, o Options) error) error {
+// begin begins the run, of which there is one. No trial of it takes longer than trialTime.
+func (h *hosted) begin(trialTime time.Duration, do func(ctx context.Context, o Options) error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.begun {
 		return errors.New("a run has begun already")
 	}
-	h.begun = true
+	h.begun, h.trialTime = true, trialTime
 	go func() {
 		defer close(h.ended)
 		err := do(h.ctx, Options{Interrupt: h.interrupted, barrier: h.barrier})

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -199,6 +200,56 @@ func (s noSpaceStore) Create(ctx context.Context, h bench.Header) (bench.RunWrit
 type noSpaceWriter struct{ bench.RunWriter }
 
 func (noSpaceWriter) Append(context.Context, bench.Sample) error { return errors.New("no space") }
+
+// Once the machine that started it is gone, a host finishes the trial in flight: for a minute, or for as long as a
+// trial may take.
+func TestTrialInFlight(t *testing.T) {
+	for limit, most := range map[time.Duration]time.Duration{time.Second: time.Minute, 5 * time.Minute: 5 * time.Minute} {
+		for _, takes := range []time.Duration{most - time.Second, most + time.Second} {
+			synctest.Test(t, func(t *testing.T) {
+				h := &hosted{interrupt: func() {}, ended: make(chan struct{})}
+				h.ctx, h.cancel = context.WithCancel(t.Context())
+				err := h.begin(limit, func(ctx context.Context, _ Options) error { return bench.Sleep(ctx, takes) })
+				if err != nil {
+					t.Fatal(err)
+				}
+				h.leave()
+				if aborted := h.last.Error != ""; aborted != (takes > most) {
+					t.Errorf("a trial of %v of at most %v: aborted %v, %s", takes, limit, aborted, h.last.Error)
+				}
+			})
+		}
+	}
+}
+
+// An engine that one host lacks cannot be used, and the host is known.
+func TestEngineOnSomeHosts(t *testing.T) {
+	together := newTogether("joint", []string{"a", "b"})
+	docker, podman := Instance{Name: "docker"}, Instance{Name: "podman"}
+	together.hosts[0].survey.Engines = []surveyedEngine{{Instance: docker}, {Instance: podman}}
+	together.hosts[1].survey.Engines = []surveyedEngine{{Instance: docker}, {Instance: podman, Why: "no socket"}}
+	all := together.everywhere([]Instance{docker, podman})
+	if all[0].Err != nil || all[0].Lacking != nil {
+		t.Errorf("what both have: %v, %q", all[0].Err, all[0].Lacking)
+	}
+	if all[1].Err == nil || !slices.Equal(all[1].Lacking, []string{"b"}) {
+		t.Errorf("what b lacks: %v, %q", all[1].Err, all[1].Lacking)
+	}
+}
+
+func TestRunNames(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		hosts int
+		want  []string
+	}{
+		{"", 2, []string{"", ""}}, {"x", 0, []string{"x"}}, {"x", 1, []string{"x"}}, {"x", 2, []string{"x-1", "x-2"}},
+	} {
+		if got := RunNames(tt.name, make([]string, tt.hosts)); !slices.Equal(got, tt.want) {
+			t.Errorf("%q on %d hosts: %q, want %q", tt.name, tt.hosts, got, tt.want)
+		}
+	}
+}
 
 // What cannot be stored ends the runs soon, and stays on the hosts.
 func TestNoSpace(t *testing.T) {

@@ -23,7 +23,7 @@ func Outlook(p bench.Plan, judged *bench.Run, by string) *bench.Warning {
 	run := *judged
 	run.Header.Plan.Smallest = p.Smallest
 	o, err := analysis.OutlookOf(&run, blocks)
-	if err != nil || o.Unclear == 0 || Undecidable(p, judged.Header.Metrics, block) != nil {
+	if err != nil || o.Unclear == 0 || Undecidable(p, judged.Header.Metrics, 1, block) != nil {
 		return nil
 	}
 	w := &bench.Warning{

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -126,7 +125,7 @@ func newTogether(id string, hosts []string) *Together {
 	t := &Together{ID: id}
 	for i, host := range hosts {
 		t.hosts = append(t.hosts, &jointHost{
-			name: host, run: id + "-" + strconv.Itoa(i+1), decisions: make(chan *decision),
+			name: host, run: id + runSuffix(i), decisions: make(chan *decision),
 			joint: bench.Joint{ID: id, Host: host, Hosts: hosts},
 		})
 	}
@@ -213,11 +212,13 @@ func (t *Together) everywhere(asked []Instance) (all []Probed) {
 		for _, h := range t.hosts {
 			if i >= len(h.survey.Engines) || h.survey.Engines[i].Instance.Name != instance.Name {
 				one.Err = fmt.Errorf("host %s: engine %s: no answer", h.name, instance.Name)
+				one.Lacking = append(one.Lacking, h.name)
 				continue
 			}
 			there := h.survey.Engines[i]
 			one.Info = there.Info
 			if there.Why != "" {
+				one.Lacking = append(one.Lacking, h.name)
 				one.Err = errors.Join(one.Err, refusedThere(
 					fmt.Sprintf("host %s: engine %s: %s", h.name, instance.Name, there.Why), there.Unsupported))
 			}
@@ -243,10 +244,11 @@ func (a *App) MeasureTogether(ctx context.Context, s bench.Store, t *Together, o
 	if err != nil {
 		return err
 	}
-	p := t.Planned
+	p, names := t.Planned, RunNames(o.Name, t.Hosts())
 	_ = t.each(func(h *jointHost) error {
 		ask := hostedPlan{
-			ID: h.run, Name: h.runName(o.Name), Plan: p.Plan, Engines: p.usedInstances(), Joint: h.joint, Shift: h.shift,
+			ID: h.run, Name: names[slices.Index(t.hosts, h)], Plan: p.Plan, Engines: p.usedInstances(), Joint: h.joint,
+			Shift: h.shift,
 		}
 		h.refused = h.session.Call(ctx, opMeasure, ask, nil) // which is told in time
 		return nil
@@ -254,12 +256,22 @@ func (a *App) MeasureTogether(ctx context.Context, s bench.Store, t *Together, o
 	return errors.Join(a.conduct(ctx, s, t, o), dir.remove())
 }
 
-// runName is what the run of a host is called, if the whole has a name.
-func (h *jointHost) runName(name string) string {
-	if name == "" || len(h.joint.Hosts) == 1 {
-		return name
+// runSuffix ends the ID and the name of a host's run, which begin with those of the whole.
+func runSuffix(host int) string { return "-" + strconv.Itoa(host+1) }
+
+// RunNames are what the runs of hosts are called that measure together, in the order of the hosts: nothing if the whole
+// has no name. A single host, and this machine without any, has one run with that name.
+func RunNames(name string, hosts []string) []string {
+	if len(hosts) < 2 {
+		return []string{name}
 	}
-	return name + strings.TrimPrefix(h.run, h.joint.ID)
+	all := make([]string, len(hosts))
+	for i := range all {
+		if name != "" {
+			all[i] = name + runSuffix(i)
+		}
+	}
+	return all
 }
 
 // errNotKept is wrapped by the error of what a host has sent and cannot be stored here.

@@ -14,6 +14,22 @@ import (
 	"github.com/tare-bench/tare/internal/run"
 )
 
+// Engines that cannot be used are told where that is: here, or on some of several hosts.
+func TestSkippedEngines(t *testing.T) {
+	var b bytes.Buffer
+	a := &invocation{stderr: &b, env: func(string) string { return "" }}
+	engine := func(name string, lacking ...string) app.Probed {
+		return app.Probed{Instance: app.Instance{Name: name}, Err: errors.New("no socket"), Lacking: lacking}
+	}
+	a.announceSkipped([]app.Probed{engine("crun"), engine("runsc")}, true)
+	a.announceSkipped([]app.Probed{engine("docker", "b"), engine("podman", "a", "b")}, true)
+	want := "tare: cannot be used here: crun, runsc; 'tare doctor' says why\n" +
+		"tare: cannot be used on every host: docker (not on b), podman (not on a, b); 'tare doctor --remote HOST' says why\n"
+	if got := b.String(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // narrated is what is told on stderr of a run with one good trial and seven bad ones.
 func narrated(t *testing.T, loudness globalOptions) string {
 	t.Helper()

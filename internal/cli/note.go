@@ -94,17 +94,25 @@ func (a *invocation) note(ctx context.Context, s bench.Store, run string, n noti
 	return nil
 }
 
-// checkName refuses the name of a new run before anything is measured for it.
-func (a *invocation) checkName(ctx context.Context, cmd *cobra.Command, name string) error {
+// checkName refuses the name of a new run, or of those on several hosts, before anything is measured for it.
+func (a *invocation) checkName(ctx context.Context, cmd *cobra.Command, name string, hosts []string) error {
 	if !cmd.Flags().Changed("name") {
 		return nil
 	}
 	if name == "" {
 		return &usageError{errors.New("--name has no name"), "name the run, or leave --name out"}
 	}
-	err := a.withRuns(ctx, func(s bench.Store) error { return app.CheckName(ctx, s, name) })
+	check := func(s bench.Store) error {
+		for _, one := range app.RunNames(name, hosts) {
+			if err := app.CheckName(ctx, s, one); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err := a.withRuns(ctx, check)
 	if isKind(err, app.NoStore) { // the run makes it
-		return app.CheckName(ctx, app.EmptyStore{}, name)
+		return check(app.EmptyStore{})
 	}
 	return err
 }

@@ -143,6 +143,7 @@ func (a *invocation) concludeOn(
 	var err error
 	switch len(stored) {
 	case 0:
+		err = a.dropLog(nil)
 	case 1:
 		err = a.report(stored[0], format, shortIn(ctx, short), storedHint(stored[0], shortIn(ctx, short)))
 	default:

@@ -194,6 +194,9 @@ func TestOn(t *testing.T) {
 	if out := p.must(t, "list").stdout; !strings.Contains(out, "first-1") || !strings.Contains(out, "first-2") {
 		t.Errorf("the runs have no names:\n%s", out)
 	}
+	if again := p.tare(t, on("a,b", "--name", "first")...); again.code != 2 || !strings.Contains(again.stderr, "first-1") {
+		t.Errorf("names that earlier runs have: exit code %d\n%s", again.code, again.stderr)
+	}
 	p.must(t, "compare", "first-1", "first-2", "--json")
 	p.must(t, "show", "first-2")
 	alone := p.must(t, on("b")...)
@@ -229,6 +232,15 @@ func TestOnRefused(t *testing.T) {
 			t.Errorf("tare %s: exit code %d, want %d and %q\n%s",
 				strings.Join(test.args, " "), result.code, test.code, test.want, result.stderr)
 		}
+	}
+	// What both hosts refuse leaves no log, so that the directory can be named again.
+	files := filepath.Join(p.dir, "refused")
+	h.login(t, "b", "")
+	result := p.tare(t, "run", "density", "--on", "a,b", "--engine", "native", "--image", "host:no-such-program",
+		"--output-dir", files)
+	if left, _ := filepath.Glob(filepath.Join(files, "*")); result.code == 0 || left != nil ||
+		!strings.Contains(result.stderr, "host b") {
+		t.Errorf("an image that no host has: exit code %d, left %q\n%s", result.code, left, result.stderr)
 	}
 	h.login(t, "b", "exec tare agent serve")
 	if result := p.tare(t, on("a,b")...); result.code != 1 || !strings.Contains(result.stderr, "only lends engines") {

@@ -49,7 +49,7 @@ func (a *invocation) showPlan(ctx context.Context, name string, o planOptions) e
 		return nil
 	})
 	shown.Most = app.LongestRun(p.Plan, shown.ExpectedBlock)
-	shown.Warning = cmp.Or(app.Undecidable(p.Plan, p.Workload.Metrics(), shown.ExpectedBlock), shown.Warning)
+	shown.Warning = cmp.Or(app.Undecidable(p.Plan, p.Workload.Metrics(), 1, shown.ExpectedBlock), shown.Warning)
 	if a.global.JSON {
 		return a.printJSON(shown)
 	}

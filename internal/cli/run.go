@@ -54,7 +54,7 @@ The exit code is 3 if some trials failed; 'tare --help' lists all exit codes.`,
 			if err != nil {
 				return err
 			}
-			if err := a.checkName(cmd.Context(), cmd, runName); err != nil {
+			if err := a.checkName(cmd.Context(), cmd, runName, on); err != nil {
 				return err
 			}
 			return a.run(cmd.Context(), name, o, format, runOptions{name: runName, output: output, on: on})

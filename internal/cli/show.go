@@ -252,7 +252,7 @@ func grouping(by string) (func(*bench.Header) string, error) {
 	case by == "auto":
 		return nil, nil
 	case by == "host":
-		return func(h *bench.Header) string { return h.Host.Hostname }, nil
+		return func(h *bench.Header) string { return analysis.HostName(&h.Host) }, nil
 	case by == "os":
 		return func(h *bench.Header) string { return h.Host.OS }, nil
 	case by == "run":

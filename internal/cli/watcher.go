@@ -33,7 +33,7 @@ func (w *watcher) RunBegins(s app.Session) {
 		return
 	}
 	if s.Block == 0 {
-		w.first = &firstBlock{plan: s.Header.Plan, metrics: s.Header.Metrics}
+		w.first = &firstBlock{plan: s.Header.Plan, metrics: s.Header.Metrics, hosts: hostsOf(s)}
 	}
 	if s.Outlook == nil {
 		w.judged = &firstBlocks{newSoFar(s)}
@@ -107,7 +107,7 @@ func (a *invocation) announce(s app.Session) {
 	if text := longerThanBudget(plan, s.Block); text != "" {
 		a.notice("%s", text)
 	}
-	if text := cmp.Or(undecidable(plan, s.Header.Metrics, s.Block), toldAs(s.Outlook)); text != "" {
+	if text := cmp.Or(undecidable(plan, s.Header.Metrics, hostsOf(s), s.Block), toldAs(s.Outlook)); text != "" {
 		a.notice("%s", text)
 	}
 	if out := app.OmittedEngines(plan); out != "" {
@@ -116,17 +116,25 @@ func (a *invocation) announce(s app.Session) {
 	a.announceSkipped(s.Planned.LeftOut(), len(plan.LeftOut) > 0)
 }
 
-// announceSkipped says which engines cannot be used here: in one line where a run takes only a few of all.
+// announceSkipped says which engines cannot be used here, or on some host: in one line where a run takes only a few
+// of all.
 func (a *invocation) announceSkipped(skipped []app.Probed, few bool) {
-	var names []string
+	var here, there []string
 	for _, p := range skipped {
-		names = append(names, p.Name)
-		if !few {
+		switch {
+		case !few:
 			a.notice("skipped: %s: %s", p.Name, p.Err)
+		case len(p.Lacking) > 0:
+			there = append(there, p.Name+" (not on "+strings.Join(p.Lacking, ", ")+")")
+		default:
+			here = append(here, p.Name)
 		}
 	}
-	if few && len(names) > 0 {
-		a.notice("cannot be used here: %s; 'tare doctor' says why", strings.Join(names, ", "))
+	if here != nil {
+		a.notice("cannot be used here: %s; 'tare doctor' says why", strings.Join(here, ", "))
+	}
+	if there != nil {
+		a.notice("cannot be used on every host: %s; 'tare doctor --remote HOST' says why", strings.Join(there, ", "))
 	}
 }
 
@@ -141,8 +149,16 @@ func longerThanBudget(plan bench.Plan, block time.Duration) string {
 
 // undecidable warns of a plan with too few blocks for a verdict, as app.Undecidable; empty if
 // there is nothing to warn of.
-func undecidable(plan bench.Plan, metrics []bench.Metric, block time.Duration) string {
-	return toldAs(app.Undecidable(plan, metrics, block))
+func undecidable(plan bench.Plan, metrics []bench.Metric, hosts int, block time.Duration) string {
+	return toldAs(app.Undecidable(plan, metrics, hosts, block))
+}
+
+// hostsOf is how many hosts measure a session together.
+func hostsOf(s app.Session) int {
+	if s.Header.Joint == nil {
+		return 1
+	}
+	return len(s.Header.Joint.Hosts)
 }
 
 // toldAs is a warning with what to do about it; empty without one.
@@ -158,6 +174,7 @@ func toldAs(w *bench.Warning) string {
 type firstBlock struct {
 	plan    bench.Plan
 	metrics []bench.Metric
+	hosts   int
 	block   int
 	trials  int
 	took    time.Duration
@@ -180,10 +197,10 @@ func (f *firstBlock) completedBy(s bench.Sample) bool {
 
 // warning says what could not be said before the run, since it takes the time of a block.
 func (f *firstBlock) warning() string {
-	if undecidable(f.plan, f.metrics, 0) != "" { // it has been told
+	if undecidable(f.plan, f.metrics, f.hosts, 0) != "" { // it has been told
 		return longerThanBudget(f.plan, f.took)
 	}
-	return cmp.Or(undecidable(f.plan, f.metrics, f.took), longerThanBudget(f.plan, f.took))
+	return cmp.Or(undecidable(f.plan, f.metrics, f.hosts, f.took), longerThanBudget(f.plan, f.took))
 }
 
 // firstBlocks are as many as show how much values scatter, where no earlier run tells.

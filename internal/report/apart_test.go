@@ -34,6 +34,23 @@ func TestFindingApart(t *testing.T) {
 	}
 }
 
+// What hosts have measured together is measured again on all of them.
+func TestAgainOnHosts(t *testing.T) {
+	r := &Run{Experiment: "host", Plan: Plan{asked: []bench.Factor{{Name: "engine", Levels: []string{"docker"}}}}}
+	for _, tt := range []struct {
+		on   []string
+		want string
+	}{
+		{nil, "tare run host --engine docker"},
+		{[]string{"web1", "root@web2"}, "tare run host --engine docker --on web1,root@web2"},
+		{[]string{"$(reboot)", "b"}, "tare run host"},
+	} {
+		if r.on = tt.on; r.again() != tt.want {
+			t.Errorf("on %q: %q, want %q", tt.on, r.again(), tt.want)
+		}
+	}
+}
+
 // compared is the document of runs of one experiment that are compared.
 func compared(t *testing.T, short Short, shapes ...analysistest.Shape) *Document {
 	t.Helper()

@@ -109,6 +109,9 @@ func newRun(h *bench.Header, end *bench.End) Run {
 		Host: h.Host, Engines: h.Engines, Labels: h.Plan.Labels, Programs: programs(h.Plan.Cells),
 		Plan: newPlan(h), imported: h.Imported,
 	}
+	if h.Joint != nil {
+		r.on = h.Joint.Hosts
+	}
 	if r.Engines == nil {
 		r.Engines = []bench.EngineInfo{}
 	}

@@ -86,6 +86,7 @@ type Run struct {
 	Overhead *bench.Overhead `json:"overhead"` // of tare itself; null where the run is incomplete
 	Plan     Plan            `json:"plan"`
 	imported bool
+	on       []string // the hosts that measured together; nil for a run of one machine
 }
 
 // Trials counts trials by outcome.
@@ -236,7 +237,7 @@ type Trust struct {
 	Codes []string            `json:"codes"` // of the warnings that lower it, the worst first
 	Pairs int                 `json:"pairs"` // blocks of the comparison that has most
 	// Needed is the blocks that a verdict needs, 0 where nothing is compared; in a comparison, the
-	// runs of each group, 0 where there are enough.
+	// units of each group, 0 where there are enough.
 	Needed int `json:"needed"`
 	// Extended is what Needed becomes if the run is extended, whose next look has a lower level.
 	Extended int `json:"needed_extended"`

@@ -29,16 +29,36 @@ type Plan struct {
 	// options of their own, for names that a shell would not take as they are, for baselines with several names,
 	// and for what another program has measured.
 	Command string `json:"command"`
+
+	asked []bench.Factor // Factors without the engines of no cell
 }
 
 func newPlan(h *bench.Header) Plan {
 	p := Plan{
 		Factors: append([]bench.Factor{}, h.Plan.Factors...), MinBlocks: h.Plan.MinBlocks, MaxBlocks: h.Plan.MaxBlocks,
 		Budget: h.Plan.Budget.Seconds(), Params: commonParams(h.Plan.Cells),
-		Slice: h.Plan.Slice.Seconds(), Whole: h.Plan.Whole,
+		Slice: h.Plan.Slice.Seconds(), Whole: h.Plan.Whole, asked: withCells(&h.Plan),
 	}
 	p.Command = p.command(h)
 	return p
+}
+
+// withCells are the factors of a plan without the engines of which it has no cell: an experiment may exclude one that
+// stands in for others, and whoever names it is told that it is skipped.
+func withCells(p *bench.Plan) []bench.Factor {
+	factors := slices.Clone(p.Factors)
+	for i, f := range factors {
+		if f.Name != "engine" {
+			continue
+		}
+		factors[i].Levels = slices.DeleteFunc(slices.Clone(f.Levels), func(level string) bool {
+			label := bench.Label{Key: f.Name, Value: level}
+			return !slices.ContainsFunc(p.Cells, func(c bench.Cell) bool {
+				return c.Engine == level || slices.Contains(c.Levels, label)
+			})
+		})
+	}
+	return factors
 }
 
 // commonParams are the options with the same value in every cell.
@@ -92,7 +112,7 @@ func (p *Plan) command(h *bench.Header) string {
 		return ""
 	}
 	var c commandLine
-	c.run(h.Plan.Name, p.Factors)
+	c.run(h.Plan.Name, p.asked)
 	c.baseline(h.Plan.Cells)
 	for _, name := range slices.Sorted(maps.Keys(p.Params)) {
 		isFactor := slices.ContainsFunc(p.Factors, func(f bench.Factor) bool { return f.Name == name })
@@ -130,7 +150,12 @@ func (c *commandLine) run(experiment string, factors []bench.Factor) {
 // again is the command that measures the experiment of a run again, with limits of its own.
 func (r *Run) again() string {
 	var c commandLine
-	if c.run(r.Experiment, r.Plan.Factors); c.bad || slices.ContainsFunc(r.Engines, isDeclared) {
+	c.run(r.Experiment, r.Plan.asked)
+	if r.on != nil {
+		c.names(r.on...)
+		c.add("--on ", strings.Join(r.on, ","))
+	}
+	if c.bad || slices.ContainsFunc(r.Engines, isDeclared) {
 		return "tare run " + plain.Line(r.Experiment)
 	}
 	return strings.Join(c.parts, " ")
@@ -324,6 +349,7 @@ func settingsOf(a *bench.Applied) (all []string) {
 	}
 	add("runtime", a.Runtime)
 	add("built by", a.Builder)
+	add("made by", a.Maker)
 	digest, _ := strings.CutPrefix(a.Image, "sha256:")
 	add("image", digest[:min(12, len(digest))])
 	add("network", a.Network)

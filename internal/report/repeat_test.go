@@ -37,6 +37,9 @@ func TestCommand(t *testing.T) {
 		}
 		h.Plan.Cells[1].Params["size"] = "1MiB" // not of every cell
 	}
+	rename := func(h *bench.Header, level string) {
+		h.Plan.Factors[0].Levels[1], h.Plan.Cells[1].Levels[0].Value = level, level
+	}
 	bare := func(baseline string) string {
 		return "tare run lifecycle --engine native,floor,crun --baseline " + baseline + " --blocks 8..8 --budget off " +
 			"--precision off --interleave off --warmup 0 --washout off --trial-timeout 1m0s --operation-timeout 30s --seed 3"
@@ -61,10 +64,13 @@ func TestCommand(t *testing.T) {
 		{"name for a shell", func(h *bench.Header) { h.Plan.Name = "x;reboot" }, ""},
 		{"name like a flag", func(h *bench.Header) { h.Plan.Name = "--store=x" }, ""},
 		{"level with a space", func(h *bench.Header) {
-			h.Plan.Factors[0].Levels[1] = "a b"
+			rename(h, "a b")
 		}, strings.Replace(bare("native"), "native,floor,crun", "'native,a b,crun'", 1)},
-		{"level with a quote", func(h *bench.Header) { h.Plan.Factors[0].Levels[1] = "a'b" }, ""},
-		{"level of two", func(h *bench.Header) { h.Plan.Factors[0].Levels[1] = "a,b" }, ""},
+		{"level with a quote", func(h *bench.Header) { rename(h, "a'b") }, ""},
+		{"level of two", func(h *bench.Header) { rename(h, "a,b") }, ""},
+		{"level of no cell", func(h *bench.Header) {
+			h.Plan.Factors[0].Levels = append([]string{"excluded"}, h.Plan.Factors[0].Levels...)
+		}, bare("native")},
 		{"option for a shell", func(h *bench.Header) {
 			for i := range h.Plan.Cells {
 				h.Plan.Cells[i].Params = map[string]string{"script": "$(x)"}
@@ -107,7 +113,7 @@ func TestAppliedOnce(t *testing.T) {
 		case 1, 2:
 			a.Runtime, a.Limits.Memory, a.Security.ReadOnly = "crun", 64<<20, true
 		case 3:
-			a.Network = "bridge\x1b[2J"
+			a.Network, a.Maker = "bridge\x1b[2J", "docker-compose 1.29.2"
 			a.Facts = map[string]string{"version": "15", "jit": "on"}
 		}
 		run.Samples[i].Applied = a
@@ -118,7 +124,8 @@ func TestAppliedOnce(t *testing.T) {
 	}
 	want := []string{
 		"every cell: image 0123456789ab, control groups v2", "native: network host",
-		"floor, crun: runtime crun, network host, memory 64 MiB, read-only root", `runc: network bridge\x1b[2J, jit on`,
+		"floor, crun: runtime crun, network host, memory 64 MiB, read-only root",
+		`runc: made by docker-compose 1.29.2, network bridge\x1b[2J, jit on`,
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

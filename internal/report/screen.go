@@ -250,8 +250,10 @@ func (d *Document) trustText() string {
 		sep = "; "
 	}
 	switch {
+	case d.Kind == Comparison && t.Needed > 0 && analysis.Unit(d.Unit) == analysis.UnitBlock:
+		s += fmt.Sprintf("; %s would be enough", unit.FormatCount(t.Needed, d.Unit))
 	case d.Kind == Comparison && t.Needed > 0:
-		s += fmt.Sprintf("; %d runs of each would be enough", t.Needed)
+		s += fmt.Sprintf("; %s of each would be enough", unit.FormatCount(t.Needed, d.Unit))
 	case d.Kind == Comparison:
 	case t.Needed == 0:
 		s += "; " + unit.FormatCount(d.Runs[0].Blocks, "block")

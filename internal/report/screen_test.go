@@ -119,6 +119,22 @@ func TestNothingCompared(t *testing.T) {
 	}
 }
 
+// What would be enough is told in what one value of a comparison is.
+func TestEnoughForAVerdict(t *testing.T) {
+	for of, want := range map[analysis.Unit]string{
+		analysis.UnitRun:   "Trust: low: too few; 11 runs of each would be enough",
+		analysis.UnitHost:  "Trust: low: too few; 11 hosts of each would be enough",
+		analysis.UnitBlock: "Trust: low: too few; 11 blocks would be enough",
+	} {
+		d := &Document{
+			Kind: Comparison, Unit: string(of), Trust: &Trust{Level: analysis.Low, Reason: "too few", Needed: 11},
+		}
+		if got := d.trustText(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // Commands name a run as its user can find it: by its name, by the short form of its ID, or by that.
 func TestCommandsNameTheRun(t *testing.T) {
 	run := analysistest.Run(analysistest.Shape{Seed: 1, Blocks: 8, Cells: []analysistest.Cell{{Name: "a"}}})

@@ -23,39 +23,54 @@ const (
 	seconds  kind = iota // becomes seconds
 	size                 // becomes bytes
 	byteRate             // becomes bytes per second
+	bitRate              // the same, and can be in bits: of a disk, Mbps is often written for megabytes
 	plain                // stays as it is
 )
 
 func either(words ...string) []string { return words }
 
+// memoryWords say that a value is about memory.
+func memoryWords() []string { return either("memory", "mem", "ram") }
+
 // rules are tried in this order; the first that fits is taken.
 func rules() []rule {
 	idle := either("idle", "baseline", "rest")
-	mem := either("memory", "mem", "ram")
+	mem := memoryWords()
 	cpu := either("cpu", "sysbench")
 	// What only a rate is called: events can also be how many there were.
 	per, second := either("eps", "score", "per"), either("eps", "score", "second", "sec", "s")
 	noRate := either("latency", "time")
 	disk := either("disk", "fio", "storage")
 	many := either("density", "scaling", "nginx", "containers", "services")
+	engine := either("docker", "dockerd", "containerd", "daemon")
 	// The mean of several is read, and not what else is told of them.
 	mean := []string{"min", "max", "stddev", "p", "total", "count", "runs", "iterations"}
 	return []rule{
 		{"memory.ops", [][]string{mem, either("ops", "operations"), per, second}, noRate, plain},
 		{"memory.rate", [][]string{mem, either("throughput", "bandwidth", "speed", "rate", "mibs", "mbs")}, nil, byteRate},
-		{"compose.up", [][]string{either("compose"), either("up")}, mean, seconds},
-		{"compose.down", [][]string{either("compose"), either("down")}, mean, seconds},
-		{"build.total", [][]string{either("build")}, mean, seconds},
+		{"compose.up", [][]string{either("compose"), either("up")}, append(either("down"), mean...), seconds},
+		{"compose.down", [][]string{either("compose"), either("down")}, append(either("up"), mean...), seconds},
+		{"build.total", [][]string{either("build"), either("no", "without"), either("cache")}, mean, seconds},
+		{
+			"build.total",
+			[][]string{either("build")},
+			append(either("cache", "cached", "warm", "rebuild", "incremental"), mean...), seconds,
+		},
 		{
 			"density.memory", [][]string{many, mem, either("per", "each", "avg", "mean")}, nil, size,
 		},
-		{"density.fill", [][]string{many}, append([]string{"memory", "mem", "limit"}, mean[:3]...), seconds},
+		{
+			"density.fill",
+			[][]string{many, either("start", "startup", "up", "launch", "fill")},
+			append(either("memory", "mem", "limit", "stop", "down", "clean", "cleanup", "remove", "avg", "average", "mean",
+				"median", "each", "per"), mean[:3]...), seconds,
+		},
 		{
 			"idle.memory",
 			[][]string{idle, mem},
-			either("total", "free", "available", "docker", "dockerd", "containerd"), size,
+			append(either("total", "free", "available"), engine...), size,
 		},
-		{"idle.memory.engine", [][]string{either("docker", "dockerd", "containerd", "daemon"), mem}, nil, size},
+		{"idle.memory.engine", [][]string{idle, engine, mem}, either("total", "limit", "image", "images"), size},
 		{"idle.disk", [][]string{idle, either("disk", "storage")}, either("total", "free", "available"), size},
 		{
 			"start.total",
@@ -63,7 +78,7 @@ func rules() []rule {
 				either("start", "startup", "starts", "lifecycle"),
 				either("avg", "average", "mean", "median", "each", "ms", "seconds", "s", "time", "times"),
 			},
-			mean, seconds,
+			append(either("density", "scaling", "nginx", "services"), mean...), seconds,
 		},
 		{"cpu.single", [][]string{cpu, either("single", "1", "one"), per, second}, noRate, plain},
 		{"cpu.all", [][]string{cpu, either("multi", "2", "two", "all"), per, second}, noRate, plain},
@@ -80,7 +95,7 @@ func rules() []rule {
 		{
 			"throughput.rate",
 			[][]string{either("network", "net", "iperf", "iperf3")},
-			either("retransmits", "retr", "port", "jitter"), byteRate,
+			either("retransmits", "retr", "port", "jitter"), bitRate,
 		},
 	}
 }
@@ -112,11 +127,13 @@ func (k kind) units() map[string]float64 {
 		return map[string]float64{
 			"b": 1, "bytes": 1, "kb": kib, "kib": kib, "mb": mib, "mib": mib, "m": mib, "gb": gib, "gib": gib, "g": gib,
 		}
-	case byteRate:
+	case bitRate:
 		return map[string]float64{
 			"bps": 1. / 8, "kbps": 1e3 / 8, "mbps": 1e6 / 8, "gbps": 1e9 / 8, "mbit": 1e6 / 8, "mbits": 1e6 / 8, "gbit": 1e9 / 8,
 			"gbits": 1e9 / 8, "bits": 1. / 8, "mibps": mib, "kibps": kib, "gibps": gib,
 		}
+	case byteRate:
+		return map[string]float64{"mibps": mib, "kibps": kib, "gibps": gib}
 	}
 	return nil
 }
@@ -137,7 +154,7 @@ func (k kind) unit(after string, words []string) (float64, bool) {
 	units := k.units()
 	if after = strings.ToLower(after); after != "" {
 		first, rest, _ := strings.Cut(strings.ReplaceAll(after, "/", " "), " ")
-		if k == byteRate && strings.HasPrefix(rest, "s") { // such as MiB/sec
+		if (k == byteRate || k == bitRate) && strings.HasPrefix(rest, "s") { // such as MiB/sec
 			if one, ok := perSecond()[first]; ok {
 				return one, true
 			}

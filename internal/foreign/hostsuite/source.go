@@ -86,7 +86,8 @@ func (p *parser) add(l leaf) {
 	if p.fact(l, words) {
 		return
 	}
-	if slices.Contains(words, "throughput") && words[len(words)-1] == "mibs" {
+	isMemory := slices.ContainsFunc(words, func(w string) bool { return slices.Contains(memoryWords(), w) })
+	if isMemory && slices.Contains(words, "throughput") && words[len(words)-1] == "mibs" {
 		p.volumes = appendNew(p.volumes, l.name())
 		return
 	}

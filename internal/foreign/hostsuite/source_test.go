@@ -89,6 +89,18 @@ func TestWhatIsLeftOut(t *testing.T) {
 	}
 }
 
+// Of the network and of disks it is unknown what throughput_mibs is: sysbench has nothing to do with them.
+func TestOtherThroughput(t *testing.T) {
+	sets, err := read(t, `{"disk": {"throughput_mibs": 500}, "network": {"throughput_mibs": 900, "gbps": 1}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes := fmt.Sprint(sets[0].Notes)
+	if strings.Contains(notes, "sysbench") || !strings.Contains(notes, "disk.throughput_mibs, network.throughput_mibs") {
+		t.Errorf("the notes are %s", notes)
+	}
+}
+
 // What is called as in tare and is something else is named, with the difference, where it was read.
 func TestWhatDiffers(t *testing.T) {
 	sets, err := read(t, `{"density": {"memory_per_container_mb": 8}, "compose": {"up_ms": [900]}, "network": {"gbps": 1}}`)
@@ -127,6 +139,19 @@ func TestOtherWords(t *testing.T) {
 		{`{"memory": {"bandwidth_mibps": 9000}}`, "memory.rate", 9000 << 20},
 		{`{"cpu": {"load_1min": 0.5}}`, "cpu.single", 0},
 		{`{"fio": {"iops": 0}}`, "disk.randwrite.iops", 0}, // a test that failed
+		{`{"compose": {"up_down_ms": [900]}}`, "compose.up", 0},
+		{`{"compose": {"up_down_ms": [900]}}`, "compose.down", 0},
+		{`{"density": {"docker_memory_mb": 900}, "rest": {"docker_memory_mb": 90}}`, "idle.memory.engine", 90 << 20},
+		{`{"docker_info": {"total_memory_mb": 8000}}`, "idle.memory.engine", 0},
+		{`{"baseline": {"daemon_memory_mb": 90}}`, "idle.memory", 1 << 20}, // which stands in every text here
+		{`{"density": {"cleanup_seconds": 5, "startup_seconds": 20}}`, "density.fill", 20},
+		{`{"density": {"startup_avg_ms": 300}}`, "density.fill", 0},
+		{`{"density": {"startup_avg_ms": 300}}`, "start.total", 0},
+		{`{"build": {"cached_seconds": 2, "no_cache_seconds": [10, 12]}}`, "build.total", 10},
+		{`{"build": {"cache_seconds": 2}}`, "build.total", 0},
+		{`{"disk": {"write_bw_mbps": 48}}`, "disk.randwrite.rate", 0}, // of a disk it can be megabytes
+		{`{"disk": {"write_bw": "48 MB/s"}}`, "disk.randwrite.rate", 48e6},
+		{`{"network": {"mbps": 48}}`, "throughput.rate", 6e6},
 	}
 	for _, tt := range tests {
 		text := strings.TrimSuffix(tt.text, "}") + `, "idle": {"memory_mb": 1}}` // so that there is a result

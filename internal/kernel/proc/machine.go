@@ -38,8 +38,7 @@ func parseMemory(text []byte) MemoryUse {
 	return u
 }
 
-// OnCPU is for how long and how often the present threads of a process have had a CPU. What the
-// kernel does not count is NaN.
+// OnCPU is for how long and how often a thread has had a CPU. What the kernel does not count is NaN.
 type OnCPU struct {
 	Time  float64 // s
 	Times float64 // that a thread was put on a CPU
@@ -53,16 +52,20 @@ func (r OnCPU) Minus(before OnCPU) OnCPU {
 	return OnCPU{r.Time - before.Time, r.Times - before.Times}
 }
 
-// OnCPUOf returns the counts of a process. Threads that have ended, and children, are not in them.
+// OnCPUOf returns the counts of each present thread of a process, by the thread's number.
 // errors.Is(err, fs.ErrNotExist) if there is no such process.
-func OnCPUOf(root string, pid int) (OnCPU, error) {
+func OnCPUOf(root string, pid int) (map[int]OnCPU, error) {
 	dir := filepath.Join(root, "proc", strconv.Itoa(pid), "task")
 	threads, err := os.ReadDir(dir)
 	if err != nil {
-		return OnCPU{}, err
+		return nil, err
 	}
-	var all OnCPU
+	all := map[int]OnCPU{}
 	for _, thread := range threads {
+		number, err := strconv.Atoi(thread.Name())
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", dir, err)
+		}
 		text, err := readFile(filepath.Join(dir, thread.Name(), "schedstat"))
 		switch {
 		case err != nil && !isDir(filepath.Join(dir, thread.Name())):
@@ -70,9 +73,9 @@ func OnCPUOf(root string, pid int) (OnCPU, error) {
 		case errors.Is(err, fs.ErrNotExist):
 			text = nil // the kernel has no such file
 		case err != nil:
-			return OnCPU{}, fmt.Errorf("thread %s: %w", thread.Name(), err)
+			return nil, fmt.Errorf("thread %d: %w", number, err)
 		}
-		all = all.Plus(parseOnCPU(text))
+		all[number] = parseOnCPU(text)
 	}
 	return all, nil
 }

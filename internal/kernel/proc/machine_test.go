@@ -33,7 +33,7 @@ func TestParseMemory(t *testing.T) {
 	}
 }
 
-// The threads of a process are added up.
+// Each thread of a process has its own counts.
 func TestOnCPUOf(t *testing.T) {
 	root := t.TempDir()
 	for thread, text := range map[string]string{"7": "1500000000 3 10\n", "8": "500000000 9 5\n"} {
@@ -46,19 +46,19 @@ func TestOnCPUOf(t *testing.T) {
 		}
 	}
 	got, err := OnCPUOf(root, 7)
-	if want := (OnCPU{2, 15}); err != nil || got != want {
-		t.Errorf("%+v, %v; want %+v", got, err, want)
+	if diff := cmp.Diff(map[int]OnCPU{7: {1.5, 10}, 8: {0.5, 5}}, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	if err := os.Remove(filepath.Join(root, "proc/7/task/8/schedstat")); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := OnCPUOf(root, 7); err != nil || !math.IsNaN(got.Time) || !math.IsNaN(got.Times) {
+	if got, err := OnCPUOf(root, 7); err != nil || !math.IsNaN(got[8].Time) || !math.IsNaN(got[8].Times) {
 		t.Errorf("of a kernel that does not count: %+v, %v; want NaN", got, err)
 	}
 	if _, err := OnCPUOf(root, 9); !os.IsNotExist(err) {
 		t.Errorf("no such process: %v", err)
 	}
-	if own, err := OnCPUOf("/", os.Getpid()); err != nil || !(own.Time > 0 && own.Times > 0) {
+	if own, err := OnCPUOf("/", os.Getpid()); err != nil || !(own[os.Getpid()].Time > 0 && own[os.Getpid()].Times > 0) {
 		t.Errorf("this process: %+v, %v", own, err)
 	}
 	for _, text := range []string{"", "1 2", "a b c"} {

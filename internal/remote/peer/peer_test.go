@@ -302,6 +302,30 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
+// Nothing is put into a directory that somebody else has made where the cache is shared.
+func TestForeignDirectory(t *testing.T) {
+	bodies := map[string]string{"a link": "mkdir $HOME/shared $HOME/else; ln -s ../else $HOME/shared/tare; "}
+	if os.Geteuid() == 0 {
+		bodies["somebody else's"] = "mkdir -p $HOME/shared/tare; chown 12345 $HOME/shared/tare; "
+	}
+	for name, body := range bodies {
+		there := newSite(t, body+"export XDG_CACHE_HOME=$HOME/shared; "+runsIt)
+		s, err := peer.Start(t.Context(), there.target())
+		if err == nil {
+			t.Fatal("the session begins", s.Close())
+		}
+		var e *peer.Error
+		if !errors.As(err, &e) || e.Kind != peer.NotCopied || !strings.Contains(err.Error(), "shared/tare belongs to somebody") {
+			t.Errorf("%s: Start = %v", name, err)
+		}
+		for _, dir := range []string{"else", "shared/tare"} {
+			if left, _ := filepath.Glob(filepath.Join(there.home, dir, "*")); left != nil {
+				t.Errorf("%s: left there: %q", name, left)
+			}
+		}
+	}
+}
+
 // A machine that says nothing is given up when the caller's time is over.
 func TestSilentMachine(t *testing.T) {
 	there := newSite(t, "exec sleep 1000")

@@ -18,16 +18,19 @@ const (
 )
 
 // script brings tare up on another machine: $1 names the directory; $2 and $3 are the digests of the
-// programs for amd64 and arm64, or "-"; $4 is the role. It uses only what POSIX has, sha256sum and
-// head -c. It has no single quotes, backslashes, exclamation marks or line ends, so that every login
-// shell passes it on unchanged. Whatever ends what it runs, or its connection, it cleans up: it does nothing
+// programs for amd64 and arm64, or "-"; $4 is the role. It uses only what POSIX has, sha256sum,
+// head -c and test -O. It has no single quotes, backslashes, exclamation marks or line ends, so that every login
+// shell passes it on unchanged. Whoever has the directory above, or a link in its place, could put another program
+// where this one was checked, so that must be the login's own: XDG_CACHE_HOME may be shared. Whatever ends what it runs, or its connection, it cleans up: it does nothing
 // upon the signals, which would end it, and its children have them as always.
 const script = `set -u; umask 077; trap : HUP INT TERM PIPE; d="${XDG_CACHE_HOME:-$HOME/.cache}/tare/$1"; ` +
 	`case "$(uname -m)" in x86_64|amd64) w=$2;; aarch64|arm64) w=$3;; *) w=-;; esac; ` +
 	`drop() { { rm -f "$d/tare.part" "$d/tare"; rmdir "$d" "${d%/*}"; } 2>/dev/null; }; ` +
 	`fail() { drop; echo "tare-failed $1 $d"; exit 1; }; ` +
+	`foreign() { rmdir "$d" 2>/dev/null; echo "tare-failed owner ${d%/*}"; exit 1; }; ` +
 	`sum() { sha256sum "$1" 2>/dev/null | cut -c 1-64; }; ` +
 	`mkdir -p "$d" || fail mkdir; ` +
+	`test -O "${d%/*}" && test -O "$d" || foreign; if test -h "${d%/*}"; then foreign; fi; ` +
 	`command -v sha256sum >/dev/null || fail sha256sum; ` +
 	`t=$(command -v tare); s=need; ` +
 	`if test "$(sum "$d/tare")" = "$w"; then s=have; ` +
@@ -132,6 +135,8 @@ func scriptFailed(host, line string) error {
 	switch what {
 	case "mkdir":
 		e.Text = "the directory " + dir + " cannot be made"
+	case "owner":
+		e.Text = "the directory " + dir + " belongs to somebody else, or is a link"
 	case "sha256sum":
 		e.Text = "it has no program sha256sum, which checks the copied program"
 	case "copy":

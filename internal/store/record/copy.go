@@ -82,10 +82,15 @@ func NewCopier(ctx context.Context, dst bench.Store, h bench.Header) (*Copier, e
 }
 
 // NewFetcher begins to store a run of another host that was started here. So it does not count as
-// imported, and can be resumed.
+// imported, and can be resumed. It fails with ErrDiffers if the store has another run with that ID:
+// nothing of it would be stored, and its host would remove it.
 func NewFetcher(ctx context.Context, dst bench.Store, h bench.Header) (*Copier, error) {
 	h.Imported = false
-	return newCopier(ctx, dst, h)
+	c, err := newCopier(ctx, dst, h)
+	if err == nil && c.w == nil && c.next == nil {
+		return nil, fmt.Errorf("another run has its ID: %w", ErrDiffers)
+	}
+	return c, err
 }
 
 func newCopier(ctx context.Context, dst bench.Store, h bench.Header) (*Copier, error) {

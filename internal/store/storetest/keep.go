@@ -204,6 +204,8 @@ func testImportWritten(t *testing.T, s *suite) {
 	if name, taken := c.Name(); name != "" || taken == nil || taken.ID != "a" {
 		t.Errorf("imported as %q, taken by %v; want no name, as run a has it", name, taken)
 	}
+	_, err = record.NewFetcher(s.ctx, s, other.Header) // which was not imported
+	s.wantIs("fetch of another run with that ID", err, record.ErrDiffers)
 	s.must(s.Annotate(s.ctx, "b", bench.Remark{Time: other.Header.Began, Text: "here"}))
 	if _, can := s.Store.(record.Continuer); !can {
 		return

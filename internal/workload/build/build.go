@@ -133,7 +133,12 @@ func (workload) Setup(ctx context.Context, t bench.Task) (bench.Fixture, error) 
 	f := &fixture{
 		options: o, engine: t.Engine, run: t.Run, home: t.Dir, dir: filepath.Join(t.Dir, "build", strconv.Itoa(t.Cell)),
 	}
-	err = os.MkdirAll(f.contextDir(), 0o755)
+	// The directories above let everybody pass, and the path is in the arguments of the builder's command: nobody else
+	// may read what a user may keep in a closed place. Builders read it as this user.
+	err = os.MkdirAll(f.dir, 0o700)
+	if err == nil {
+		err = os.Mkdir(f.contextDir(), 0o755)
+	}
 	if err == nil {
 		err = f.fill(ctx)
 	}

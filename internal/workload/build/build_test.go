@@ -193,6 +193,44 @@ func TestParams(t *testing.T) {
 	}
 }
 
+// A context may be a link, and nobody but the user can read the copy of it.
+func TestContextIsPrivate(t *testing.T) {
+	dir, state := t.TempDir(), t.TempDir()
+	link := filepath.Join(dir, "link")
+	for _, err := range []error{
+		os.Mkdir(filepath.Join(dir, "shop"), 0o755), os.Symlink("shop", link),
+		os.WriteFile(filepath.Join(dir, "shop", "Dockerfile"), []byte("FROM scratch\n"), 0o644),
+		os.WriteFile(filepath.Join(dir, "shop", "key"), []byte("secret"), 0o644),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	params := map[string]string{}
+	for _, p := range New().Params() {
+		params[p.Name] = p.Default
+	}
+	for cell, from := range []string{"", link} {
+		params["context"] = from
+		task := bench.Task{Engine: newBuilder(), Run: "test", Dir: state, Cell: cell, Params: params}
+		made, err := New().(bench.Fixturer).Setup(t.Context(), task)
+		if err != nil {
+			t.Fatalf("context %q: %v", from, err)
+		}
+		f := made.(*fixture)
+		if text, err := os.ReadFile(filepath.Join(f.contextDir(), "key")); from != "" && string(text) != "secret" {
+			t.Errorf("the copy has %q, %v", text, err)
+		}
+		info, err := os.Stat(f.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != 0o700 {
+			t.Errorf("context %q: its place has mode %v, want 0700", from, info.Mode())
+		}
+	}
+}
+
 // A user's context is copied as it is; each trial has every file a second younger.
 func TestOwnContext(t *testing.T) {
 	dir := t.TempDir()

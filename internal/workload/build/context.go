@@ -103,6 +103,10 @@ func copyTree(ctx context.Context, to, from string) error {
 	if err != nil {
 		return err
 	}
+	named := from
+	if from, err = filepath.EvalSymlinks(named); err != nil { // it may be a link, which no walk follows
+		return fmt.Errorf("context %s: %w", named, err)
+	}
 	err = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
@@ -124,7 +128,7 @@ func copyTree(ctx context.Context, to, from string) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("context %s: %w", from, err)
+		return fmt.Errorf("context %s: %w", named, err)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"time"
 
@@ -82,7 +83,14 @@ func (workload) Params() []bench.Param {
 		},
 		{
 			Name: "file", Default: "",
-			Doc: "a compose file of yours, which tare starts as a project of its own; default: a generated file",
+			Doc: "a compose file of yours, an absolute path, which tare starts as a project of its own; default: a generated " +
+				"file",
+			Valid: func(v string) error { // it is read where tare measures, which can be another directory or machine
+				if v != "" && !filepath.IsAbs(v) {
+					return fmt.Errorf("%.80q is not an absolute path", v)
+				}
+				return nil
+			},
 		},
 		{
 			Name: "services", Default: "3", Valid: bench.Between(1, maxServices),

@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -72,7 +71,9 @@ type definition struct {
 		Image         string `yaml:"image"`
 		ContainerName string `yaml:"container_name"`
 		Profiles      any    `yaml:"profiles"`
+		Extends       any    `yaml:"extends"` // the name of a service, or a mapping that may have a file, too
 	} `yaml:"services"`
+	Include  any                  `yaml:"include"`
 	Networks map[string]*resource `yaml:"networks"`
 	Volumes  map[string]*resource `yaml:"volumes"`
 }
@@ -84,11 +85,7 @@ type resource struct {
 }
 
 // read reads a file of the user's.
-func (p *project) read(ctx context.Context, name string) error {
-	file, err := filepath.Abs(name)
-	if err != nil {
-		return err
-	}
+func (p *project) read(ctx context.Context, file string) error {
 	p.program.use(p.name, file)
 	text, err := readFile(file)
 	if err != nil {
@@ -157,10 +154,18 @@ func readFile(name string) (text []byte, err error) {
 }
 
 // check refuses what belongs to nobody's project alone: compose would take, and remove at the end, what
-// somebody else has under that name.
+// somebody else has under that name. What other files have is not seen, unless the program has put it in.
 func (d definition) check(project string) error {
+	if d.Include != nil {
+		return errors.New("it includes other files, in which tare does not look for fixed names: measure one file that has " +
+			"everything")
+	}
 	for _, name := range slices.Sorted(maps.Keys(d.Services)) {
+		extends, _ := d.Services[name].Extends.(map[string]any)
 		switch s := d.Services[name]; {
+		case extends["file"] != nil:
+			return fmt.Errorf("service %s extends one of another file, in which tare does not look for fixed names: measure "+
+				"one file that has everything", name)
 		case s.ContainerName != "":
 			return fmt.Errorf("service %s has the fixed name %.80q, which a container of yours may have: measure a copy of "+
 				"the file without container_name", name, s.ContainerName)

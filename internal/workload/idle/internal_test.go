@@ -3,8 +3,10 @@ package idle
 import (
 	"context"
 	"errors"
+	"io"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -27,15 +29,17 @@ type kept struct {
 
 func (k *kept) Record(metric string, v float64) { k.values[metric] = v }
 
-// Work is per second. A process that began meanwhile counts as a whole, also under an old number, and one
-// that ended not at all. What the kernel does not tell is missing.
+// Work is per second. A thread that began meanwhile counts as a whole, also under an old number, and one
+// that ended not at all: what it had done before is taken from nothing. What the kernel does not tell is missing.
 func TestRecordWork(t *testing.T) {
 	work := func(time, times float64) proc.OnCPU { return proc.OnCPU{Time: time, Times: times} }
-	before := reading{at: 100 * time.Second, done: map[process]proc.OnCPU{
-		{1, 0}: work(5, 100), {7, 1}: work(1, 10), {8, 1}: work(9, 9), {9, 1}: work(2, 50),
+	before := reading{at: 100 * time.Second, done: map[thread]proc.OnCPU{
+		{1, 0, 1}: work(5, 100), {1, 0, 2}: work(3000, 9e6), {7, 1, 7}: work(1, 10), {7, 1, 71}: work(700, 8000),
+		{7, 1, 72}: work(30, 90), {8, 1, 8}: work(9, 9), {9, 1, 9}: work(2, 50),
 	}}
-	after := reading{at: 110 * time.Second, done: map[process]proc.OnCPU{
-		{1, 0}: work(5.3, 600), {7, 1}: work(1.1, 40), {8, 2}: work(0.1, 20), {9, 1}: work(2, 50),
+	after := reading{at: 110 * time.Second, done: map[thread]proc.OnCPU{
+		{1, 0, 1}: work(5.3, 600), {7, 1, 7}: work(1.05, 20), {7, 1, 72}: work(0.05, 20), {8, 2, 8}: work(0.1, 20),
+		{9, 1, 9}: work(2, 50),
 	}, tree: proc.NewTree([]proc.Process{{PID: 1}, {PID: 7, Parent: 1}, {PID: 8, Parent: 7}, {PID: 9, Parent: 1}})}
 	want := map[string]float64{Wakeups: 55, CPU: 0.05, EngineWakeups: 5, EngineCPU: 0.02}
 	k := &kept{values: map[string]float64{}}
@@ -44,11 +48,11 @@ func TestRecordWork(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	k = &kept{values: map[string]float64{}}
-	zero := reading{at: 110 * time.Second, done: map[process]proc.OnCPU{{1, 0}: {}, {7, 1}: {}}}
+	zero := reading{at: 110 * time.Second, done: map[thread]proc.OnCPU{{1, 0, 1}: {}, {7, 1, 7}: {}}}
 	if recordWork(k, reading{}, zero, daemons{}); len(k.values) > 0 {
 		t.Errorf("values of a kernel that does not count: %v", k.values)
 	}
-	after.done[process{9, 1}] = work(math.NaN(), math.NaN())
+	after.done[thread{9, 1, 9}] = work(math.NaN(), math.NaN())
 	k = &kept{values: map[string]float64{}}
 	if recordWork(k, before, after, daemons{}); len(k.values) > 0 {
 		t.Errorf("values of what is unknown: %v", k.values)
@@ -138,7 +142,71 @@ func TestFileCount(t *testing.T) {
 	}
 }
 
-// What tare itself runs belongs to no engine, even if a daemon is below it.
+// takes says that the test's program is to take some memory and no more.
+const takes = "TARE_TEST_TAKES"
+
+// stopped is a Clock that shows the same time always.
+type stopped struct{ bench.Clock }
+
+func (stopped) Now() time.Duration { return 0 }
+
+// What tare has started is its own: a child's work and memory are not the machine's.
+func TestDescendantsAreLeftOut(t *testing.T) {
+	const bytes = 128 << 20
+	if os.Getenv(takes) != "" {
+		own := make([]byte, bytes)
+		for i := 0; i < len(own); i += os.Getpagesize() {
+			own[i] = 1
+		}
+		_, _ = os.Stdout.WriteString("taken\n") // or its reader waits in vain
+		_, _ = io.Copy(io.Discard, os.Stdin)    // until the test closes it
+		runtime.KeepAlive(own)
+		return
+	}
+	debug.FreeOSMemory()
+	before, err := ownMemory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDescendantsAreLeftOut$")
+	child.Env = append(os.Environ(), takes+"=1")
+	in, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = in.Close()   // which ends it
+		_ = child.Wait() // it was only there
+	}()
+	if _, err := io.ReadFull(out, make([]byte, len("taken\n"))); err != nil {
+		t.Fatal(err)
+	}
+	after, err := ownMemory()
+	if err != nil || after-before < bytes/2 {
+		t.Errorf("tare has %.0f MiB more, %v; its child has taken %d", (after-before)/(1<<20), err, bytes>>20)
+	}
+	r, err := read(stopped{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for one := range r.done {
+		if one.pid == os.Getpid() || one.pid == child.Process.Pid {
+			t.Errorf("the work of process %d counts: this one is %d, its child %d", one.pid, os.Getpid(), child.Process.Pid)
+		}
+	}
+	if len(r.done) == 0 {
+		t.Error("nothing counts")
+	}
+}
+
+// What tare itself runs belongs to no engine, even if it is a daemon: an engine's service that it has started.
 func TestDaemonsAndDescendants(t *testing.T) {
 	self := os.Getpid()
 	tree := proc.NewTree([]proc.Process{
@@ -151,7 +219,7 @@ func TestDaemonsAndDescendants(t *testing.T) {
 	})
 	got := daemons{true, []int{900, 901, 903}}.all(tree)
 	sorted := cmpopts.SortSlices(func(a, b int) bool { return a < b })
-	if diff := cmp.Diff([]int{900, 901, 902, 903, 904}, got, sorted); diff != "" {
+	if diff := cmp.Diff([]int{900, 901, 902}, got, sorted); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

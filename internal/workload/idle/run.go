@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -63,13 +64,39 @@ type use struct {
 
 // lookAtMemory reads tare's own memory right beside the machine's, because tare's changes while it watches.
 func lookAtMemory() (use, error) {
-	own, err := proc.UsageOf(root, os.Getpid())
+	own, err := ownMemory()
 	if err != nil {
 		return use{}, err
 	}
 	now, err := proc.Memory(root)
-	return use{now.Total - now.Available - float64(own.PSS), now.Kernel}, err
+	return use{now.Total - now.Available - own, now.Kernel}, err
 }
+
+// ownOf returns tare's process and its descendants: what it runs, such as the service of an engine that has none.
+func ownOf(tree proc.Tree) []int { return tree.Descendants(os.Getpid(), nil) }
+
+// ownMemory returns how many bytes tare and its descendants use.
+func ownMemory() (float64, error) {
+	all, err := proc.All(root)
+	if err != nil {
+		return 0, err
+	}
+	var sum proc.Usage
+	for _, pid := range ownOf(proc.NewTree(all)) {
+		one, err := proc.UsageOf(root, pid)
+		switch {
+		case hasEnded(err), errors.Is(err, fs.ErrPermission) && pid != os.Getpid():
+			continue
+		case err != nil:
+			return 0, err
+		}
+		sum = sum.Plus(one)
+	}
+	return float64(sum.PSS), nil
+}
+
+// hasEnded reports whether a process could not be looked at because it has ended.
+func hasEnded(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) }
 
 // watch waits, and returns the memory in use meanwhile: the mean of some looks, so that a process that comes
 // and goes counts only for the time that it is there.
@@ -110,9 +137,12 @@ type daemons struct {
 
 // all returns the daemons with their present descendants, without tare's own process and what it runs.
 func (d daemons) all(of proc.Tree) (pids []int) {
-	seen, not := map[int]bool{}, map[int]bool{os.Getpid(): true}
+	seen, own := map[int]bool{}, map[int]bool{}
+	for _, pid := range ownOf(of) {
+		own[pid] = true
+	}
 	for _, daemon := range d.pids {
-		for _, pid := range of.Descendants(daemon, not) {
+		for _, pid := range of.Descendants(daemon, own) {
 			if !seen[pid] {
 				seen[pid] = true
 				pids = append(pids, pid)
@@ -122,45 +152,59 @@ func (d daemons) all(of proc.Tree) (pids []int) {
 	return pids
 }
 
-// A reading is what every process has done until a moment.
+// A reading is what every thread has done until a moment.
 type reading struct {
 	at   time.Duration
-	done map[process]proc.OnCPU
+	done map[thread]proc.OnCPU
 	tree proc.Tree
 }
 
-// A process is known by its number and its start, since numbers are used again.
-type process struct {
+// A thread is known by its number, and that and the start of its process, since numbers are used again.
+type thread struct {
 	pid   int
 	start uint64
+	tid   int
 }
 
-// read looks at every process. What that costs is tare's own, which is left out.
+// read looks at every thread but tare's own. What that costs is tare's own, too.
 func read(clock bench.Clock) (reading, error) {
 	all, err := proc.All(root)
 	if err != nil {
 		return reading{}, err
 	}
-	r := reading{clock.Now(), map[process]proc.OnCPU{}, proc.NewTree(all)}
+	r := reading{clock.Now(), map[thread]proc.OnCPU{}, proc.NewTree(all)}
+	own := ownOf(r.tree)
 	for _, p := range all {
-		if p.PID == os.Getpid() {
+		if slices.Contains(own, p.PID) {
 			continue
 		}
-		one, err := proc.OnCPUOf(root, p.PID)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-			continue // it has ended meanwhile
+		threads, err := proc.OnCPUOf(root, p.PID)
+		if hasEnded(err) {
+			continue
 		}
 		if err != nil {
 			return reading{}, err
 		}
-		r.done[process{p.PID, p.Start}] = one
+		for tid, done := range threads {
+			r.done[thread{p.PID, p.Start, tid}] = done
+		}
 	}
 	return r, nil
 }
 
-// recordWork reports what was done between two readings, per second. A process that began meanwhile
-// counts as a whole; one that has ended does not count. What the kernel does not tell is missing; if it
-// does not count, it may say 0 for all processes since they began.
+// since returns what a thread has done since a reading, all of it if it began later. A thread that has done
+// less than before is another one that has its number.
+func (r reading) since(t thread, now proc.OnCPU) proc.OnCPU {
+	before := r.done[t]
+	if now.Time < before.Time || now.Times < before.Times {
+		return now
+	}
+	return now.Minus(before)
+}
+
+// recordWork reports what was done between two readings, per second. A thread that began meanwhile counts as
+// a whole; one that has ended does not count, nor what it had done before. What the kernel does not tell is
+// missing; if it does not count, it may say 0 for all threads since they began.
 func recordWork(to bench.Recorder, before, after reading, d daemons) {
 	seconds := (after.at - before.at).Seconds()
 	ofEngine := map[int]bool{}
@@ -168,17 +212,17 @@ func recordWork(to bench.Recorder, before, after reading, d daemons) {
 		ofEngine[pid] = true
 	}
 	var whole, engine, ever proc.OnCPU
-	for p, now := range after.done {
+	for t, now := range after.done {
 		ever = ever.Plus(now)
-		grown := now.Minus(before.done[p])
+		grown := before.since(t, now)
 		whole = whole.Plus(grown)
-		if ofEngine[p.pid] {
+		if ofEngine[t.pid] {
 			engine = engine.Plus(grown)
 		}
 	}
 	rate := func(metric string, amount float64) {
 		if !math.IsNaN(amount) && seconds > 0 && ever != (proc.OnCPU{}) {
-			to.Record(metric, max(amount, 0)/seconds)
+			to.Record(metric, amount/seconds)
 		}
 	}
 	rate(Wakeups, whole.Times)
@@ -212,7 +256,7 @@ func recordMemory(to bench.Recorder, used use, d daemons) error {
 	for _, pid := range d.all(tree) {
 		one, err := proc.UsageOf(root, pid)
 		switch {
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ESRCH):
+		case hasEnded(err):
 			continue
 		case errors.Is(err, fs.ErrPermission):
 			return nil // an ordinary user may not look at another one's daemon
@@ -232,5 +276,5 @@ func count(all []proc.Process, tree proc.Tree) (programs, threads int) {
 			threads++
 		}
 	}
-	return len(all) - threads - len(tree.Descendants(os.Getpid(), nil)), threads
+	return len(all) - threads - len(ownOf(tree)), threads
 }

@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -104,8 +105,8 @@ func (p partRecorder) Distribution(metric, hdr string) {
 }
 
 // Applied implements bench.Recorder. Each part is attested with its own Spec. The sample
-// keeps what was applied to the first part, with data and path of the first parts that
-// have them.
+// keeps what was applied to the first part, with data, path, builder and maker of the first
+// parts that have them.
 func (s *summary) Applied(want bench.Spec, got bench.Applied) error {
 	if s.applied == nil {
 		s.want, s.applied = want, &got
@@ -117,6 +118,8 @@ func (s *summary) Applied(want bench.Spec, got bench.Applied) error {
 	if s.applied.Path == nil {
 		s.applied.Path = got.Path
 	}
+	s.applied.Builder = cmp.Or(s.applied.Builder, got.Builder)
+	s.applied.Maker = cmp.Or(s.applied.Maker, got.Maker)
 	return bench.Attest(want, got)
 }
 

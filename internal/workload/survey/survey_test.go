@@ -134,14 +134,17 @@ func TestPartsAreOneTrial(t *testing.T) {
 		part{
 			name: "c", asked: bench.Spec{Network: "bridge"}, applied: bench.Applied{Network: "bridge", Path: []string{"veth"}},
 		},
+		part{name: "d", applied: bench.Applied{Builder: "buildx 0.12"}},
+		part{name: "e", applied: bench.Applied{Network: "none", Maker: "docker-compose 1.29.2"}},
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"a setup time=1s", "b setup time=1s", "c setup time=1s", "a reset", "c reset",
-		"a run fixture=true", "b run fixture=false", "c run fixture=true",
-		"a rest", "c rest", "a remove", "c remove",
+		"a setup time=1s", "b setup time=1s", "c setup time=1s", "d setup time=1s", "e setup time=1s",
+		"a reset", "c reset", "d reset", "e reset",
+		"a run fixture=true", "b run fixture=false", "c run fixture=true", "d run fixture=true", "e run fixture=true",
+		"a rest", "c rest", "d rest", "e rest", "a remove", "c remove", "d remove", "e remove",
 	}
 	if diff := cmp.Diff(want, log); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -152,7 +155,10 @@ func TestPartsAreOneTrial(t *testing.T) {
 	if a, b := m.values["a.inside.faults"], m.values["b.inside.faults"]; a != 2 || b != 3 {
 		t.Errorf("faults inside: %v and %v, want 2 and 3", a, b)
 	}
-	applied := bench.Applied{Network: "none", Storage: "overlay", Data: "bind ext4", Path: []string{"veth"}}
+	applied := bench.Applied{
+		Network: "none", Storage: "overlay", Data: "bind ext4", Path: []string{"veth"}, Builder: "buildx 0.12",
+		Maker: "docker-compose 1.29.2",
+	}
 	if diff := cmp.Diff(applied, m.applied); diff != "" || m.notes != nil {
 		t.Errorf("notes %v; applied (-want +got):\n%s", m.notes, diff)
 	}

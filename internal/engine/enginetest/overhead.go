@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"runtime"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/analysis/stat"
 	"github.com/tare-bench/tare/internal/bench"
 )
 
@@ -16,7 +18,9 @@ import (
 // engine. Each takes one container through its life, and returns how long the
 // calls took (see Time). One iteration is one container each way, in
 // alternating order, the driver's first; "driver-ms" and "bare-ms" are the
-// medians and "ratio" is the first over the second.
+// medians, "ratio" is the first over the second, and "ratio-low" and "ratio-high"
+// are the 95 % interval of the ratio of a pair (signed ranks of its logarithm),
+// from six pairs on.
 //
 // Go's scheduler is kept to one processor, as internal/run does in trials and
 // says why, so that what is compared is what a run measures.
@@ -36,6 +40,14 @@ func Overhead(b *testing.B, driver, bare func(b *testing.B) time.Duration) {
 	b.ReportMetric(median(driven)*1e3, "driver-ms")
 	b.ReportMetric(median(plain)*1e3, "bare-ms")
 	b.ReportMetric(median(driven)/median(plain), "ratio")
+	logs := make([]float64, len(driven))
+	for i := range driven {
+		logs[i] = math.Log(driven[i].Seconds() / plain[i].Seconds())
+	}
+	if pairs := stat.SignedRank(logs, 0.95); pairs.OK {
+		b.ReportMetric(math.Exp(pairs.Interval.Low), "ratio-low")
+		b.ReportMetric(math.Exp(pairs.Interval.High), "ratio-high")
+	}
 }
 
 // DriverSide is the driver's side of Overhead if the bare loop waits with a call of the engine: Create,

@@ -51,6 +51,12 @@ func overhead(t *testing.T) {
 	}
 	middle := float64(r.N+1) / 2
 	want := map[string]float64{"driver-ms": 26, "bare-ms": middle, "ratio": 26 / middle}
+	low, high := r.Extra["ratio-low"], r.Extra["ratio-high"]
+	if most, least := 26.0, 26/float64(r.N); r.N > 50 && !(least < low && low < 26/middle && 26/middle < high && high < most) {
+		t.Errorf("the ratio is %v to %v, after %d pairs of %v to %v", low, high, r.N, least, most)
+	}
+	delete(r.Extra, "ratio-low")
+	delete(r.Extra, "ratio-high")
 	if diff := cmp.Diff(want, r.Extra, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
 	}

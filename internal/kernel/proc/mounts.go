@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // A Mount is one line of /proc/PID/mountinfo.
@@ -84,4 +86,18 @@ func unescape(s string) string {
 		b.WriteByte(s[i])
 	}
 	return b.String()
+}
+
+// SameMount reports whether two directories belong to one mount. Before Linux 5.8, which does not tell, none do.
+func SameMount(a, b string) bool {
+	var mounts [2]uint64
+	for i, dir := range []string{a, b} {
+		var s unix.Statx_t
+		err := unix.Statx(unix.AT_FDCWD, dir, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_MNT_ID, &s)
+		if err != nil || s.Mask&unix.STATX_MNT_ID == 0 {
+			return false
+		}
+		mounts[i] = s.Mnt_id
+	}
+	return mounts[0] == mounts[1]
 }

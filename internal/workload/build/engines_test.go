@@ -1,6 +1,7 @@
 package build_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -383,35 +384,65 @@ func inside(t *testing.T, id string) (n int) {
 	return n
 }
 
-// BenchmarkOverhead compares a build through tare with the bare command, of which nobody reads the output.
-// Both build without a cache, alternately, and what they make is removed in between.
+// BenchmarkOverhead compares a build through tare with the bare command, of which nobody reads the output: alternately,
+// of a context of 16 MiB in 64 files. Without a cache, what they make is removed in between; a rebuild finds all in it.
 func BenchmarkOverhead(b *testing.B) {
 	for _, x := range builders {
-		b.Run(strings.Trim(x.engine+" "+x.builder, " "), func(b *testing.B) {
-			e := open(b, x.engine)
-			spec := file(b, e.run, "COPY . /context/\n")
-			spec.Builder = x.builder
-			if _, err := e.BuildTool(b.Context(), x.builder); errors.Is(err, bench.ErrUnsupported) {
-				b.Skip(err)
+		for _, cached := range []bool{false, true} {
+			name := strings.Trim(x.engine+" "+x.builder, " ")
+			if cached {
+				name += " rebuild"
 			}
-			if err := e.Prepare(b.Context(), bench.Spec{}); err != nil {
-				b.Fatal(err)
+			b.Run(name, func(b *testing.B) { overhead(b, x.engine, x.builder, cached) })
+		}
+	}
+}
+
+func overhead(b *testing.B, engine, builder string, cached bool) {
+	b.Helper()
+	e := open(b, engine)
+	spec := file(b, e.run, "COPY . /context/\n")
+	spec.Builder = builder
+	for i := range 64 {
+		name := filepath.Join(spec.Context, strconv.Itoa(i))
+		if err := os.WriteFile(name, bytes.Repeat([]byte{byte(i)}, 256<<10), 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if _, err := e.BuildTool(b.Context(), builder); errors.Is(err, bench.ErrUnsupported) {
+		b.Skip(err)
+	}
+	if err := e.Prepare(b.Context(), bench.Spec{}); err != nil {
+		b.Fatal(err)
+	}
+	clock := run.Monotonic()
+	build := func() error {
+		_, err := e.Build(b.Context(), spec, clock)
+		return err
+	}
+	if cached { // the first build fills the cache
+		if err := build(); err != nil {
+			b.Fatal(err)
+		}
+		spec.Cached = true
+	}
+	remove := func() {
+		if err := e.RemoveBuild(context.WithoutCancel(b.Context()), spec); err != nil {
+			b.Fatal(err)
+		}
+	}
+	side := func(op func() error) func(b *testing.B) time.Duration {
+		return func(b *testing.B) time.Duration {
+			took := enginetest.Time(b, op)
+			if !cached {
+				remove()
 			}
-			clock := run.Monotonic()
-			side := func(op func() error) func(b *testing.B) time.Duration {
-				return func(b *testing.B) time.Duration {
-					took := enginetest.Time(b, op)
-					if err := e.RemoveBuild(b.Context(), spec); err != nil {
-						b.Fatal(err)
-					}
-					return took
-				}
-			}
-			enginetest.Overhead(b, side(func() error {
-				_, err := e.Build(b.Context(), spec, clock)
-				return err
-			}), side(func() error { return bare(e, spec).Run() }))
-		})
+			return took
+		}
+	}
+	enginetest.Overhead(b, side(build), side(func() error { return bare(e, spec).Run() }))
+	if cached {
+		remove()
 	}
 }
 
@@ -420,13 +451,21 @@ func bare(e opened, spec bench.Build) *exec.Cmd {
 	name := "tare.local/" + e.run + "/" + e.Name()
 	if e.Name() == "containerd" { // whose copy of the build file has a name of the build's own, too, so as to be removed
 		file := spec.Mark + "/file"
-		return exec.Command("buildctl", "build", "--frontend", "dockerfile.v0", "--no-cache",
+		argv := []string{"build", "--frontend", "dockerfile.v0",
 			"--local", "context="+spec.Context, "--local", file+"="+filepath.Dir(spec.File), "--opt", "dockerfilekey="+file,
 			"--opt", "image-resolve-mode=local",
-			"--opt", "build-arg:"+bench.BuildBase+"="+name+"/agent:latest", "--output", "type=image,name="+name+"/build:latest")
+			"--opt", "build-arg:"+bench.BuildBase+"="+name+"/agent:latest", "--output", "type=image,name="+name+"/build:latest"}
+		if !spec.Cached {
+			argv = append(argv, "--no-cache")
+		}
+		return exec.Command("buildctl", argv...)
 	}
-	cmd := exec.Command(e.Name(), "build", "--tag", name+"/build:latest", "--file", spec.File, "--no-cache",
-		"--build-arg", bench.BuildBase+"="+name+"/agent:latest", spec.Context)
+	argv := []string{"build", "--tag", name+"/build:latest", "--file", spec.File,
+		"--build-arg", bench.BuildBase+"="+name+"/agent:latest"}
+	if !spec.Cached {
+		argv = append(argv, "--no-cache")
+	}
+	cmd := exec.Command(e.Name(), append(argv, spec.Context)...)
 	cmd.Env = append(os.Environ(), "DOCKER_BUILDKIT=0")
 	if spec.Builder == bench.BuilderKit {
 		cmd.Env = append(os.Environ(), "DOCKER_BUILDKIT=1")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
 // Limits of counting an engine's files.
@@ -89,16 +90,24 @@ func newFileCount(ctx context.Context, most int) *fileCount {
 	return &fileCount{ctx: ctx, left: most, bytes: map[uint64]int64{}, seen: map[inode]bool{}}
 }
 
-var errTooMany = errors.New("there are too many files to count")
+var (
+	errTooMany = errors.New("there are too many files to count")
+	errShared  = errors.New("files share their blocks with those of other subvolumes or data sets")
+)
 
 // add counts a directory and everything in it on the same file system. What is mounted below is not
-// the engine's, or shows the same files once more. A directory that does not exist is empty.
+// the engine's, or shows the same files once more. A directory that does not exist is empty. Subvolumes of btrfs and
+// data sets of ZFS are an error: their files have blocks in common.
 func (c *fileCount) add(dir string) error {
 	var top syscall.Stat_t
 	if err := syscall.Stat(dir, &top); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("stat %s: %w", dir, err)
+	}
+	var on syscall.Statfs_t
+	if err := syscall.Statfs(dir, &on); err == nil && on.Type == zfs {
+		return errShared
 	}
 	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = resolved // the directory may be a link to another disk
@@ -127,11 +136,14 @@ func (c *fileCount) count(path string, e fs.DirEntry, device uint64) error {
 	} else if err != nil {
 		return fmt.Errorf("lstat %s: %w", path, err)
 	}
-	if f.Dev != device {
-		if e.IsDir() {
-			return fs.SkipDir
-		}
+	switch {
+	case f.Dev == device:
+	case !e.IsDir():
 		return nil
+	case proc.SameMount(path, filepath.Dir(path)):
+		return errShared
+	default:
+		return fs.SkipDir
 	}
 	if f.Nlink > 1 && !e.IsDir() {
 		name := inode{f.Dev, f.Ino}
@@ -144,3 +156,6 @@ func (c *fileCount) count(path string, e fs.DirEntry, device uint64) error {
 	c.bytes[f.Dev] += f.Blocks * block
 	return nil
 }
+
+// zfs is how statfs names ZFS.
+const zfs = 0x2fc12fc1

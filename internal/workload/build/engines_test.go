@@ -451,17 +451,21 @@ func bare(e opened, spec bench.Build) *exec.Cmd {
 	name := "tare.local/" + e.run + "/" + e.Name()
 	if e.Name() == "containerd" { // whose copy of the build file has a name of the build's own, too, so as to be removed
 		file := spec.Mark + "/file"
-		argv := []string{"build", "--frontend", "dockerfile.v0",
-			"--local", "context="+spec.Context, "--local", file+"="+filepath.Dir(spec.File), "--opt", "dockerfilekey="+file,
+		argv := []string{
+			"build", "--frontend", "dockerfile.v0",
+			"--local", "context=" + spec.Context, "--local", file + "=" + filepath.Dir(spec.File), "--opt", "dockerfilekey=" + file,
 			"--opt", "image-resolve-mode=local",
-			"--opt", "build-arg:"+bench.BuildBase+"="+name+"/agent:latest", "--output", "type=image,name="+name+"/build:latest"}
+			"--opt", "build-arg:" + bench.BuildBase + "=" + name + "/agent:latest", "--output", "type=image,name=" + name + "/build:latest",
+		}
 		if !spec.Cached {
 			argv = append(argv, "--no-cache")
 		}
 		return exec.Command("buildctl", argv...)
 	}
-	argv := []string{"build", "--tag", name+"/build:latest", "--file", spec.File,
-		"--build-arg", bench.BuildBase+"="+name+"/agent:latest"}
+	argv := []string{
+		"build", "--tag", name + "/build:latest", "--file", spec.File,
+		"--build-arg", bench.BuildBase + "=" + name + "/agent:latest",
+	}
 	if !spec.Cached {
 		argv = append(argv, "--no-cache")
 	}

@@ -84,8 +84,8 @@ const NoteFilesUnknown = "engine-files-unknown"
 // Notes implements bench.Noter.
 func (workload) Notes() []bench.Note {
 	return []bench.Note{{
-		Code:   NoteFilesUnknown,
-		Text:   "the files of the engine of {cells} could not be counted, so disk of the system and of the engine is missing",
+		Code: NoteFilesUnknown,
+		Text: "the files of the engine of {cells} could not be counted, so disk of the system and of the engine is missing",
 		Advice: "run tare as root; it stops counting at a million files, after a quarter of a minute, or where " +
 			"files share blocks (subvolumes of btrfs, ZFS)",
 		Metric: EngineDisk,

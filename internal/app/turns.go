@@ -16,11 +16,13 @@ func (p *Planned) chooseTurns(remote bool, memory int64) {
 	if plan.Slice == 0 {
 		return
 	}
+	if len(plan.Cells) < 2 {
+		plan.Slice = 0 // there is nobody to take turns with
+		return
+	}
 	_, keyed := p.Workload.(bench.FixtureKeyer)
 	var why string
 	switch {
-	case len(plan.Cells) < 2:
-		why = "there is only one cell"
 	case keyed || !takesTurns(p.Workload, plan.Cells):
 		why = "workload " + plan.Workload + " with these options has nothing in which cells can take turns"
 	case remote:

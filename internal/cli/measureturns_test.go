@@ -123,7 +123,7 @@ func (m *measurement) add(d *report.Document, mode string) {
 				if len(m.modes) == 1 && metric.Role == bench.Primary {
 					m.addSame(r.Effect)
 				}
-				if e := r.Effect; e != nil && e.Scale == bench.Ratio && e.Low != nil && e.High != nil {
+				if e := r.Effect; e != nil && e.Scale == bench.Ratio && e.Low != nil && e.High != nil && !e.Interrupted {
 					m.addWidth(key(metric.Name, c.Condition, r.Cell), mode, (*e.High-*e.Low)/2)
 				}
 			}

@@ -25,6 +25,7 @@ func TestWorkloadsInTurns(t *testing.T) {
 	}
 	for workload, options := range map[string]string{
 		"disk":           "--param patterns=randread,read --param size=4MiB --param time=60ms",
+		"memory":         "--param time=60ms --param size=4MiB --param mappings=2",
 		"net-rtt":        "--network host --param pings=5000 --param warmup=100",
 		"net-throughput": "--network host --param time=400ms --param warmup=20ms",
 		"http":           "--factor size=1KiB --param connections=4 --param time=400ms --param warmup=20ms",

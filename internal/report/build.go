@@ -175,6 +175,7 @@ func newEffect(c *analysis.Comparison, smallest float64, noisy bool) *Effect {
 		Scale: c.Scale, Pairs: c.Pairs, Estimate: number(c.Estimate), Low: number(c.Low), High: number(c.High),
 		Level: c.Level, P: number(c.P), Adjusted: number(c.Adjusted), Alpha: c.Alpha, Verdict: string(c.Verdict),
 		Blocks: c.Blocks, Extended: c.Extended, Smallest: smallest, Noisy: noisy, Changes: c.Changes,
+		Interrupted: c.Interrupted,
 	}
 	if c.Detectable > 0 {
 		e.Detectable = &c.Detectable

@@ -210,6 +210,8 @@ type Effect struct {
 	// Smallest is the smallest difference that matters: a ratio, 0.01 = ±1 %, or
 	// for differences in the unit; 0 where the verdict does not depend on it.
 	Smallest float64 `json:"smallest"`
+	// Interrupted says that turns change what is measured, so that this compares uninterrupted stretches of the trials.
+	Interrupted bool `json:"interrupted,omitempty"`
 	// Noisy says that Smallest is the noise, and that the noise is above 10 %: nothing is called the same.
 	Noisy bool `json:"noisy,omitempty"`
 	// Shift is a ratio's effect in the metric's unit, from the differences within the

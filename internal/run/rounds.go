@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/schedule"
 )
 
 // Cells that take turns have their trials of a block at the same time, one of which gets on while
@@ -94,6 +95,9 @@ type member struct {
 // yield gives the baton back until it comes again, and then calls ready. What that and looking at counters at both ends
 // of a turn cost is not in what tare used in the trial: nothing is measured at that time.
 func (m *member) yield(ready func()) {
+	if m.stuck.Load() {
+		<-m.baton // nobody gives it: the run is ending, and what the others measure is none of its business
+	}
 	resume := func() {}
 	if m.counts {
 		m.usage.end(m.clock)
@@ -194,9 +198,8 @@ func (r *runner) together(ctx context.Context, trials []bench.Trial) ([]bench.Sa
 			part = now
 			r.settle(ctx)
 		}
-		order.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
-		for _, m := range round {
-			r.getOn(m)
+		for _, i := range schedule.Order(order, len(round)) {
+			r.getOn(round[i])
 		}
 	}
 	return r.samplesOf(ctx, members)
@@ -293,7 +296,7 @@ func (r *runner) member(ctx context.Context, cancel func(), t bench.Trial) *memb
 
 // orderOf returns the source of the order of turns in a block, which differs from run to run as the order of trials
 // does. It depends on nothing else: a run that is resumed has the order that it would have had.
-func orderOf(p *bench.Plan, block int) *rand.Rand {
+func orderOf(p *bench.Plan, block int) *rand.PCG {
 	const stream = 0x7475726e73 // "turns": another one than that of the schedule
-	return rand.New(rand.NewPCG(p.Seed, stream+uint64(block)))
+	return rand.NewPCG(p.Seed, stream+uint64(block))
 }

@@ -56,12 +56,13 @@ func Trials(blocks [][]int, warmup int) []bench.Trial {
 	return trials
 }
 
-// permutation draws an order of n cells (Fisher & Yates). Each block has a random
-// stream of its own, so its order does not depend on the number of blocks. It does
-// not use Perm, because the library guarantees the stream of PCG for ever, but not
-// the result of Perm.
-func permutation(seed, block uint64, n int) []int {
-	src := rand.NewPCG(seed, block)
+// permutation draws an order of n cells. Each block has a random stream of its own, so its order does not depend on the
+// number of blocks.
+func permutation(seed, block uint64, n int) []int { return Order(rand.NewPCG(seed, block), n) }
+
+// Order draws an order of n things (Fisher & Yates). It does not use Perm, because the library guarantees the stream of
+// PCG for ever, but not the result of Perm.
+func Order(src *rand.PCG, n int) []int {
 	order := make([]int, n)
 	for i := range order {
 		order[i] = i

@@ -61,7 +61,7 @@ func TestTakeTurns(t *testing.T) {
 				t.Errorf("memory, which has one turn: %+v", whole)
 			}
 			if slices.Values["cpu.single"] <= 0 || slices.Values["cpu.single"+load.StretchSuffix] <= 0 ||
-				len(slices.Slices["cpu.single"]) == 0 || slices.Measured < 0.05 {
+				len(slices.Slices["cpu.single_done"]) == 0 || slices.Measured < 0.05 {
 				t.Errorf("cpu, in slices: %+v", slices)
 			}
 			if c := slices.Turns; c.Turns < 5 || c.Spent <= 0 || c.Lost <= 0 || c.Lost > c.Spent {

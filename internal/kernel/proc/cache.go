@@ -19,6 +19,12 @@ func LastLevelCache(root string) int64 {
 	return largest
 }
 
+// MakesHugePages reports whether the kernel makes huge pages for programs that ask for them.
+func MakesHugePages(root string) bool {
+	text, err := readFile(filepath.Join(root, "sys/kernel/mm/transparent_hugepage/enabled"))
+	return err == nil && !strings.Contains(string(text), "[never]")
+}
+
 // parseCacheSize reads a size as the kernel prints it, such as "32768K"; 0 for
 // anything else.
 func parseCacheSize(text string) int64 {

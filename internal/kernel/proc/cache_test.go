@@ -31,3 +31,24 @@ func TestLastLevelCache(t *testing.T) {
 		}
 	}
 }
+
+func TestMakesHugePages(t *testing.T) {
+	root := t.TempDir()
+	dir := filepath.Join(root, "sys/kernel/mm/transparent_hugepage")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{
+		"always [madvise] never\n": true, "[always] madvise never\n": true, "always madvise [never]\n": false,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "enabled"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got := MakesHugePages(root); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+	if MakesHugePages(t.TempDir()) {
+		t.Error("a kernel without transparent huge pages makes some")
+	}
+}

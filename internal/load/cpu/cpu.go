@@ -124,7 +124,7 @@ func (c *pool) segments(r *load.Report, threads int, share time.Duration) (one, 
 	}
 	r.Measured += float64(parts) * share.Seconds()
 	one, slices, err := c.work(1, share)
-	r.AddSlices(Single, slices)
+	r.AddSlices(SingleDone, slices) // all that was done, by wall clock
 	if err != nil || threads == 1 {
 		return one, one, err
 	}

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -20,11 +23,12 @@ import (
 const (
 	Normal      = "normal"      // of the smallest size, even if the kernel would make huge ones by itself
 	Transparent = "transparent" // huge pages that the kernel makes by itself
+	Auto        = "auto"        // the same, or normal ones if it has too few
 	Huge        = "huge"        // reserved huge pages
 )
 
 // Pages returns the kinds of pages.
-func Pages() []string { return []string{Normal, Transparent, Huge} }
+func Pages() []string { return []string{Normal, Transparent, Huge, Auto} }
 
 // wordSize is the size of a word, in bytes.
 const wordSize = 8
@@ -126,7 +130,7 @@ func noHuge(size int, err error) error {
 }
 
 func madviseFor(pages string) int {
-	if pages == Transparent {
+	if pages == Transparent || pages == Auto {
 		return unix.MADV_HUGEPAGE
 	}
 	return unix.MADV_NOHUGEPAGE
@@ -135,6 +139,9 @@ func madviseFor(pages string) int {
 // fill fills an array. If a control group limits huge pages, the process only notices it here, by
 // a signal.
 func (a *arrays) fill(words []uint64) error {
+	if a.pages != Normal && nodes() == 1 {
+		a.populateByAll(words)
+	}
 	errs := make([]error, a.threads)
 	_ = load.RunThreads(nil, a.threads, func(i int, _ *turn.Clock) {
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -149,6 +156,27 @@ func (a *arrays) fill(words []uint64) error {
 		fill(own, 1)
 	})
 	return errors.Join(errs...)
+}
+
+// populateByAll is populate by a thread for each CPU. If a hypervisor has taken back what was free, it gives huge pages
+// at some 0.4 GB/s and CPU. Normal pages are not provided so: they would be those that two CPUs had last.
+func (a *arrays) populateByAll(words []uint64) {
+	threads := load.CPUs()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
+	var all sync.WaitGroup
+	for i := range threads {
+		if own := part(words, i, threads); len(own) > 0 {
+			all.Go(func() { populate(own) })
+		}
+	}
+	all.Wait()
+}
+
+// nodes is the number of NUMA nodes; 0 if the kernel does not tell. On several, memory is where the thread is that
+// touches it first.
+func nodes() int {
+	all, _ := filepath.Glob("/sys/devices/system/node/node[0-9]*") // the pattern is well formed
+	return len(all)
 }
 
 // populate lets the kernel provide all pages of a part at once, which takes half as long as one page fault
@@ -166,11 +194,18 @@ func part(words []uint64, i, threads int) []uint64 {
 
 // check returns an error if transparent huge pages were requested but not provided.
 func (a *arrays) check() error {
-	if huge, ok := hugeBytes(); a.pages == Transparent && ok && huge < a.size()/2 {
+	if huge, few := a.hasFewHuge(); a.pages == Transparent && few {
 		return fmt.Errorf("pages=transparent: only %d of %d MiB are in huge pages: free memory may be fragmented, "+
 			"or /sys/kernel/mm/transparent_hugepage/enabled may be never", huge>>20, a.size()>>20)
 	}
 	return nil
+}
+
+// hasFewHuge returns how many bytes are in huge pages, and whether those are less than half of the arrays, if the kernel
+// tells.
+func (a *arrays) hasFewHuge() (huge int64, few bool) {
+	huge, ok := hugeBytes()
+	return huge, ok && huge < a.size()/2
 }
 
 // size is the size of all arrays together, in bytes.

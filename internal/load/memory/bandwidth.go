@@ -2,6 +2,7 @@ package memory
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tare-bench/tare/internal/load"
@@ -32,16 +33,33 @@ func kernels() []kernel {
 	}
 }
 
-// bandwidths measures the moves on all threads at once, each for the same share of the time.
-func bandwidths(r *load.Report, a *arrays, share time.Duration) error {
-	moves := kernels()
+// copying is the kernel that copies.
+func copying() kernel {
+	all := kernels()
+	return all[slices.IndexFunc(all, func(k kernel) bool { return k.name == Copy })]
+}
+
+// share is how much of the time a move has beside others: copying, which decides, has as much as the other three.
+func (k kernel) share() time.Duration {
+	if k.name == Copy {
+		return 3
+	}
+	return 1
+}
+
+// bandwidths measures moves on all threads at once, one after the other.
+func bandwidths(page *turn.Page, r *load.Report, a *arrays, share time.Duration, moves ...kernel) error {
+	var shares time.Duration
+	for _, m := range moves {
+		shares += m.share()
+	}
 	for _, m := range moves {
 		rates, errs := make([]float64, a.threads), make([]error, a.threads)
-		_ = load.RunThreads(nil, a.threads, func(i int, clock *turn.Clock) { // all is one turn: there are no slices
+		speeds := load.RunThreads(page, a.threads, func(i int, clock *turn.Clock) {
 			w := pass{
 				kernel: m, a: part(a.words[0], i, a.threads), b: part(a.words[1], i, a.threads), c: part(a.words[2], i, a.threads),
 			}
-			rates[i], errs[i] = w.rate(clock, share/time.Duration(len(moves)))
+			rates[i], errs[i] = w.rate(clock, share*m.share()/shares)
 		})
 		for i, rate := range rates {
 			if errs[i] != nil {
@@ -49,6 +67,7 @@ func bandwidths(r *load.Report, a *arrays, share time.Duration) error {
 			}
 			r.Values[m.name] += rate
 		}
+		r.AddSlices(m.name, speeds)
 	}
 	return a.verify()
 }
@@ -83,6 +102,8 @@ func (w *pass) rate(clock *turn.Clock, share time.Duration) (float64, error) {
 		if start == 0 && now >= share/10 {
 			blocks, start = 0, now
 		}
+		clock.Did(block)
+		clock.Pause(now)
 	}
 	return float64(blocks) * block * float64(w.bytes) / (now - start).Seconds(), nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 // smallest is the size of the smallest working set, in bytes; each of the others is four
@@ -33,26 +34,27 @@ func LatencyOf(size int64) string {
 
 // latencies measures every working set. The last one is the largest power of two that
 // fits into memory, and gets half of the time.
-func latencies(r *load.Report, memory []uint64, share time.Duration) error {
+func latencies(page *turn.Page, r *load.Report, memory []uint64, share time.Duration) error {
 	sizes := Sizes(int64(wholeSet(memory)) * wordSize)
 	for _, size := range sizes {
 		c := newChase(memory[:size/wordSize])
-		each, err := c.measure(share / 2 / time.Duration(len(sizes)))
+		each, _, err := c.measure(page, share/2/time.Duration(len(sizes)))
 		if err != nil {
 			return err
 		}
 		r.Values[LatencyOf(size)] = each
 	}
-	return latency(r, memory, share/2)
+	return latency(page, r, memory, share/2)
 }
 
 // wholeSet is the number of words of the largest working set: a power of two.
 func wholeSet(memory []uint64) int { return 1 << (bits.Len(uint(len(memory))) - 1) }
 
 // latency measures the largest working set.
-func latency(r *load.Report, memory []uint64, share time.Duration) error {
-	each, err := newChase(memory[:wholeSet(memory)]).measure(share)
+func latency(page *turn.Page, r *load.Report, memory []uint64, share time.Duration) error {
+	each, speeds, err := newChase(memory[:wholeSet(memory)]).measure(page, share)
 	r.Values[Latency] = each
+	r.AddSlices(Latency, speeds)
 	return err
 }
 
@@ -116,24 +118,28 @@ const (
 	chunks = 4096
 )
 
-// measure returns the seconds for each step in the fastest chunks. Making the chain has already touched the memory; a
-// tenth of the time is warm-up.
-func (c *chase) measure(share time.Duration) (each float64, err error) {
-	began := time.Now()
-	steps := c.warm(share/10, max(chunk, share/chunks))
+// measure returns the seconds for each step in the fastest chunks, and the speed in each slice. Making
+// the chain has already touched the memory; a tenth of the time is warm-up.
+func (c *chase) measure(page *turn.Page, share time.Duration) (each float64, speeds []float64, err error) {
+	stage := page.Stage(1)
+	clock := stage.Clock(time.Now())
+	steps := c.warm(clock, share/10, max(chunk, share/chunks))
 	took := make([]time.Duration, 0, 2*chunks)
-	for now := time.Since(began); len(took) == 0 || now < share; {
+	for now, end := clock.Now(), share; len(took) == 0 || now < end; {
+		clock.Pause(now)
 		last := now
 		c.walk(steps)
-		now = time.Since(began)
+		now = clock.Now()
+		clock.Did(float64(steps))
 		took = append(took, now-last)
 	}
+	clock.End()
 	lines := len(c.words) / lineWords
 	if want := linePosition(c.steps, lines); c.at != want {
-		return 0, fmt.Errorf("after %d steps through %d lines the chain is at word %d but should be at %d: "+
+		return 0, nil, fmt.Errorf("after %d steps through %d lines the chain is at word %d but should be at %d: "+
 			"this machine's memory is broken", c.steps, lines, c.at, want)
 	}
-	return medianOfFastest(took, steps), nil
+	return medianOfFastest(took, steps), stage.Slices(), nil
 }
 
 // medianOfFastest returns the seconds for each step in the first percentile of the chunks:
@@ -143,13 +149,13 @@ func medianOfFastest(took []time.Duration, steps int) float64 {
 	return took[len(took)/100].Seconds() / float64(steps)
 }
 
-// warm returns the number of steps that take a chunk of time, after a share of it.
-func (c *chase) warm(share, chunk time.Duration) int {
-	began := time.Now()
-	for steps, now := 64, time.Duration(0); ; {
+// warm returns the number of steps that take a chunk of time.
+func (c *chase) warm(clock *turn.Clock, share, chunk time.Duration) int {
+	for steps, now := 64, clock.Now(); ; clock.Pause(now) {
 		before := now
 		c.walk(steps)
-		if now = time.Since(began); now-before < chunk {
+		clock.Did(float64(steps))
+		if now = clock.Now(); now-before < chunk {
 			steps *= 2
 		} else if now >= share {
 			return steps

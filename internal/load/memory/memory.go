@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/load/turn"
 )
 
 // Name is the name of the load.
@@ -32,6 +33,9 @@ const (
 	FactHuge    = "huge"    // bytes in huge pages, if the kernel tells
 	FactMapped  = "mapped"  // how often the arrays were mapped
 )
+
+// NoteNormalPages marks a report of arrays in normal pages, since the kernel had no huge ones, which Auto allows.
+const NoteNormalPages = "memory-normal-pages"
 
 // The sizes that an array may have.
 const (
@@ -99,9 +103,14 @@ func Run(args *load.Args) (*load.Report, error) {
 		o.mappings = 1 // a second set of reserved pages may not be there
 	}
 	defer load.SetThreads(o.threads)()
-	// The values depend on which physical pages the arrays get. Where each cell maps, measures and frees in one turn,
-	// the next one gets the same pages. If the arrays of all cells lived at once, each would have pages of its own.
-	args.Turns.Whole()
+	// The values depend on which normal pages the arrays get. Where each cell maps, measures and frees in one turn, the
+	// next one gets the same pages. If the arrays of all cells lived at once, each would have pages of its own. Huge
+	// pages are much alike.
+	page := args.Turns
+	if o.pages == Normal {
+		page.Whole()
+		page = nil
+	}
 	a, err := newArrays(o)
 	if err != nil {
 		return nil, err
@@ -112,14 +121,40 @@ func Run(args *load.Args) (*load.Report, error) {
 	r.Facts[FactCPUs] = strconv.Itoa(load.CPUs())
 	r.Facts[FactThreads] = strconv.Itoa(o.threads)
 	r.Facts[FactMapped] = strconv.Itoa(o.mappings)
-	return r, a.measureAll(r, o)
+	if _, few := a.hasFewHuge(); few && o.pages == Auto {
+		r.Notes = append(r.Notes, NoteNormalPages)
+	}
+	if err := a.measureAll(page, r, o); err != nil || page == nil {
+		return r, err
+	}
+	return r, a.stretch(page, r, o)
+}
+
+// stretch measures copying and latency again in one turn that nothing interrupts, half of the time each.
+func (a *arrays) stretch(page *turn.Page, r *load.Report, o options) error {
+	if err := a.fill(a.words[0]); err != nil { // the chain of latencies is in it
+		return err
+	}
+	page.Whole()
+	stretch, share := load.NewReport(Name), o.time/load.StretchShare
+	if err := bandwidths(nil, stretch, a, share/2, copying()); err != nil {
+		return err
+	}
+	if err := latency(nil, stretch, a.words[0], share/2); err != nil {
+		return err
+	}
+	for _, name := range []string{Copy, Latency} {
+		r.Values[name+load.StretchSuffix] = stretch.Values[name]
+	}
+	r.Measured += measuredShare * share.Seconds()
+	return nil
 }
 
 // measuredShare is the share of the time without the warm-up of each measurement.
 const measuredShare = 0.9
 
 // measureAll measures with each mapping of the arrays.
-func (a *arrays) measureAll(r *load.Report, o options) error {
+func (a *arrays) measureAll(page *turn.Page, r *load.Report, o options) error {
 	r.Measured = measuredShare * o.time.Seconds()
 	for i := range o.mappings {
 		if i > 0 {
@@ -128,20 +163,23 @@ func (a *arrays) measureAll(r *load.Report, o options) error {
 			}
 		}
 		one := load.NewReport(Name)
-		if err := a.measure(one, o.time/time.Duration(o.mappings)); err != nil {
+		if err := a.measure(page, one, o.time/time.Duration(o.mappings)); err != nil {
 			return err
 		}
 		for name, value := range one.Values {
 			r.Values[name] += value / float64(o.mappings)
+		}
+		for name, slices := range one.Slices {
+			r.AddSlices(name, slices)
 		}
 	}
 	return nil
 }
 
 // measure measures the bandwidths for half of the time, and the latencies for the other half.
-func (a *arrays) measure(r *load.Report, share time.Duration) error {
-	if err := bandwidths(r, a, share/2); err != nil {
+func (a *arrays) measure(page *turn.Page, r *load.Report, share time.Duration) error {
+	if err := bandwidths(page, r, a, share/2, kernels()...); err != nil {
 		return err
 	}
-	return latencies(r, a.words[0], share/2)
+	return latencies(page, r, a.words[0], share/2)
 }

@@ -107,7 +107,7 @@ func TestOptions(t *testing.T) {
 		"time=1s size=1MiB threads=5":  "size=1048576: want at least 1310720 bytes for 5 threads",
 		"size=1000":                    "size=1000: want a size from",
 		"size=17GiB":                   "size=17GiB: want a size from",
-		"pages=large":                  "pages=large: want one of normal, transparent, huge",
+		"pages=large":                  "pages=large: want one of normal, transparent, huge, auto",
 		"time=1h":                      "time=1h: want a duration",
 		"mappings=65":                  "mappings=65: want a whole number from 1 to 64",
 		"speed=1":                      `no option "speed"`,
@@ -187,7 +187,7 @@ func TestChaseKnowsWhereItIs(t *testing.T) {
 		t.Errorf("after 1000 steps at %d, want %d", c.at, want)
 	}
 	c.words[linePosition(3, 1<<12/lineWords)] = 0 // a bit that fell over
-	if _, err := c.measure(time.Millisecond); err == nil || !strings.Contains(err.Error(), "memory is broken") {
+	if _, _, err := c.measure(nil, time.Millisecond); err == nil || !strings.Contains(err.Error(), "memory is broken") {
 		t.Errorf("of a broken memory: %v", err)
 	}
 }

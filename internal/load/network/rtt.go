@@ -93,7 +93,7 @@ func (p *latencyTest) report(s *session) (*load.Report, error) {
 	r := load.NewReport("net-rtt")
 	r.Values["rtt.lost"] = float64(p.lost)
 	r.Measured = p.measured.Seconds()
-	r.AddSlices("rtt.p50", p.stage.Slices())
+	r.AddSlices("rtt.mean", p.stage.Slices()) // as many a second
 	for _, q := range percentiles() {
 		if float64(p.times.Count())*(100-q.p)/100 >= minTail {
 			r.Values[q.name] = p.times.Percentile(q.p)

@@ -47,8 +47,12 @@ func (g *gate) pass() {
 	}
 }
 
-// leadShare is the part of a turn that does not count: until the streams are full again.
-const leadShare = 10 // a tenth
+const (
+	// leadShare is the part of a turn that does not count: until the streams are full again.
+	leadShare = 10 // a tenth
+	// leastSlice is how long data flow in a turn at least: to fill the streams and to drain them takes some milliseconds.
+	leastSlice = 50 * time.Millisecond
+)
 
 // inTurns measures a session in turns: in each, both sides send for a slice, of which the beginning does
 // not count. The turns of the warm-up do not count at all. Then it measures one uninterrupted
@@ -61,7 +65,7 @@ func (s *session) inTurns(page *turn.Page) (o outcome, stretch float64, err erro
 	stage := page.Stage(1)
 	clock := stage.Clock(time.Now())
 	for warm := s.plan.Warmup; o.server.Elapsed < s.plan.Time; {
-		length := clock.Left()
+		length := max(clock.Left(), leastSlice)
 		here, there, err := s.slice(length)
 		if err != nil {
 			return o, 0, err

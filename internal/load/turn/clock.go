@@ -25,11 +25,14 @@ type Stage struct {
 const maxSlices = 1000
 
 // Slices returns how fast the stage was in each of its slices: what its clocks were told that was done, per
-// second. Those after the first thousand are left out, and so is a last one of less than half the length.
-// It is nil if the stage took no turns. Call it when all threads have ended.
+// second; 0 if nothing was, or in less than half the length. Those after the first thousand are left out, and so is a
+// last one of 0. It is nil if the stage took no turns. Call it when all threads have ended.
 func (s *Stage) Slices() []float64 {
 	if s == nil {
 		return nil
+	}
+	if n := len(s.slices); n > 0 && s.slices[n-1] == 0 {
+		return s.slices[:n-1]
 	}
 	return s.slices
 }
@@ -48,10 +51,14 @@ func (s *Stage) add(did float64, worked time.Duration) {
 func (s *Stage) endSlice() {
 	did, worked := math.Float64frombits(s.did.Swap(0)), time.Duration(s.worked.Swap(0))
 	s.page.words.worked.Add(int64(worked))
-	long := worked >= time.Duration(s.page.words.slice.Load())/2
-	if did > 0 && worked > 0 && (long || len(s.slices) == 0) && len(s.slices) < maxSlices {
-		s.slices = append(s.slices, did/worked.Seconds())
+	if len(s.slices) == maxSlices {
+		return
 	}
+	speed := 0.0
+	if long := worked >= time.Duration(s.page.words.slice.Load())/2; worked > 0 && (long || len(s.slices) == 0) {
+		speed = did / worked.Seconds()
+	}
+	s.slices = append(s.slices, speed)
 }
 
 // Stage waits for the turn in which a stage begins.

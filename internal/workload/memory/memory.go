@@ -46,6 +46,7 @@ func (workload) Metrics() []bench.Metric {
 		all = append(all, latency(name, "memory latency, "+name[len(memory.Latency)+1:], bench.Detail, "Like "+memory.Latency+
 			", with a part of the array as the working set."))
 	}
+	all = bench.WithStretches(all, memory.Copy, memory.Latency)
 	return append(all, supervise.Counters()...)
 }
 
@@ -71,7 +72,7 @@ func (workload) Params() []bench.Param {
 		{Name: "threads", Default: "1", Valid: validBy("threads"), Doc: "number of threads for bandwidth, " +
 			"or all: one for each available CPU; latency uses one"},
 		{Name: "pages", Default: memory.Normal, Valid: validBy("pages"), Doc: "normal, transparent (huge pages " +
-			"made by the kernel) or huge (reserved huge pages)"},
+			"made by the kernel), huge (reserved huge pages) or auto (transparent where the kernel makes them, else normal)"},
 		{Name: "mappings", Default: "4", Valid: validBy("mappings"), Doc: "number of times that the arrays are mapped anew " +
 			"within a trial, from 1 to 64; each mapping has its share of the time, and huge is mapped once"},
 		{
@@ -128,6 +129,31 @@ func (workload) CheckParams(params map[string]string) error {
 	return sysbench.UnknownOptions(workload{}.Params(), params, "pages", "mappings")
 }
 
+// TakesTurns implements bench.TurnTaker: with normal pages, all that a cell does is one turn (see the load).
+func (workload) TakesTurns(params map[string]string) bool {
+	return params["tool"] == "" && options(bench.Task{Params: params})["pages"] != memory.Normal
+}
+
+// RestingMemory implements bench.Hoarder: three arrays. One more is there only in the cell's own turn, while an
+// array is mapped anew.
+func (w workload) RestingMemory(params map[string]string) int64 {
+	size, err := bytesOf(options(bench.Task{Params: params})["size"])
+	if err != nil || !w.TakesTurns(params) {
+		return 0 // the run will say what is wrong with the size
+	}
+	return 3 * size
+}
+
+// Notes implements bench.Noter.
+func (workload) Notes() []bench.Note {
+	return []bench.Note{{
+		Code:   memory.NoteNormalPages,
+		Text:   "the kernel had too few huge pages for the arrays of {cells}, which were in normal ones",
+		Advice: "free memory is fragmented: measure with pages=normal in all cells",
+		Metric: memory.Copy,
+	}}
+}
+
 // Setup implements bench.Fixturer.
 func (workload) Setup(_ context.Context, t bench.Task) (bench.Fixture, error) {
 	if t.Params["tool"] == sysbench.Name {
@@ -146,6 +172,9 @@ func options(t bench.Task) map[string]string {
 	all := map[string]string{}
 	for _, key := range []string{"time", "size", "threads", "pages", "mappings"} {
 		all[key] = t.Params[key]
+	}
+	if all["pages"] == memory.Auto && !proc.MakesHugePages("/") {
+		all["pages"] = memory.Normal
 	}
 	if all["size"] == auto {
 		all["size"] = strconv.FormatInt(arraySize(proc.LastLevelCache("/")), 10)

@@ -132,7 +132,11 @@ func slicesOf(r *bench.Run, metric string, cell int) map[int][]float64 {
 // those in which they warmed up.
 func rounded(x, y []float64) (lnX, lnY []float64) {
 	n := min(len(x), len(y))
-	for i := max(1, n/10); i < n; i++ {
+	from := n / 10
+	if from == 0 && n > 2 {
+		from = 1
+	}
+	for i := from; i < n; i++ {
 		if x[i] > 0 && y[i] > 0 {
 			lnX, lnY = append(lnX, math.Log(x[i])), append(lnY, math.Log(y[i]))
 		}

@@ -25,16 +25,17 @@ type Stage struct {
 const maxSlices = 1000
 
 // Slices returns how fast the stage was in each of its slices: what its clocks were told that was done, per
-// second; 0 if nothing was, or in less than half the length. Those after the first thousand are left out, and so is a
-// last one of 0. It is nil if the stage took no turns. Call it when all threads have ended.
+// second; 0 if nothing was, or in less than half the length. Those after the first thousand are left out, and so are the
+// last ones of 0. It is nil if the stage took no turns. Call it when all threads have ended.
 func (s *Stage) Slices() []float64 {
 	if s == nil {
 		return nil
 	}
-	if n := len(s.slices); n > 0 && s.slices[n-1] == 0 {
-		return s.slices[:n-1]
+	n := len(s.slices)
+	for n > 0 && s.slices[n-1] == 0 {
+		n--
 	}
-	return s.slices
+	return s.slices[:n]
 }
 
 // add adds what a thread did in a slice.

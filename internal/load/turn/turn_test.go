@@ -93,9 +93,10 @@ func TestTurns(t *testing.T) {
 		}
 		given++
 	}
-	// A share of 12 slices takes at most 12 turns, and fewer where operations outlast their slices. The
-	// whole stage takes one, and so does the way from one report to the next.
-	if most := stages*12 + 2; giver.Stage() != stages+1 || given < stages+2 || given > most {
+	// A share of 12 slices takes at most 12 turns, and fewer where operations outlast their slices; but one more if a
+	// thread is kept from its CPU until both its share and its last slice are over. The whole stage takes one, and so
+	// does the way from one report to the next.
+	if most := stages*13 + 2; giver.Stage() != stages+1 || given < stages+2 || given > most {
 		t.Errorf("%d stages in %d turns; want %d in at most %d", giver.Stage(), given, stages+1, most)
 	}
 }

@@ -63,10 +63,13 @@ func TestChooseTurns(t *testing.T) {
 		"many with a quota": {"cpu", bench.Plan{Cells: some(20, "cpus=0.5", quota)}, false, true, []bench.Whole{{
 			Condition: "cpus=0.5", Reason: "few has a CPU quota, which a container that rests between turns would never meet",
 		}}},
-		"starts":            {"lifecycle", bench.Plan{Cells: of("starts", "5")}, false, true, nil},
-		"memory":            {"memory", bench.Plan{Cells: two}, false, false, nil},
-		"in huge pages":     {"memory", bench.Plan{Cells: of("pages", "transparent")}, false, true, nil},
-		"too large for all": {"memory", bench.Plan{Cells: of("pages", "huge", "size", "2GiB")}, false, false, nil},
+		"starts":         {"lifecycle", bench.Plan{Cells: of("starts", "5")}, false, true, nil},
+		"memory":         {"memory", bench.Plan{Cells: two}, false, false, nil},
+		"in huge pages":  {"memory", bench.Plan{Cells: of("pages", "transparent")}, false, true, nil},
+		"reserved pages": {"memory", bench.Plan{Cells: of("pages", "huge")}, false, false, nil},
+		"too large for all": {"memory", bench.Plan{Cells: of("pages", "transparent", "size", "2GiB")}, false, false, []bench.Whole{{
+			Reason: "all cells together would keep more than half of the memory",
+		}}},
 		"a hook before trials": {"cpu", bench.Plan{
 			Cells: two, Hooks: []bench.Hook{{When: bench.BeforeTrial, Do: bench.HookDropCaches}},
 		}, false, false, nil},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/kernel/netpath"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
 // Every workload in which cells can take turns does so, and has values of the same metrics as in whole trials.
@@ -35,6 +36,9 @@ func TestWorkloadsInTurns(t *testing.T) {
 	} {
 		t.Run(workload, func(t *testing.T) {
 			t.Parallel() // as above
+			if workload == "memory" && !proc.MakesHugePages("/") {
+				return // it takes none in normal pages
+			}
 			p := newTestEnv(t)
 			args := slices.Concat([]string{"run", workload, "--engine", engines}, strings.Fields(options), []string{
 				"--blocks", "1", "--warmup", "0", "--washout", "off", "--precision", "off", "--no-control",

@@ -3,6 +3,7 @@ package supervise_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -47,24 +48,29 @@ func TestTakeTurns(t *testing.T) {
 	for name, e := range engines(t) {
 		t.Run(name, func(t *testing.T) {
 			p, _ := start(t, e, bench.Limits{}, "load", turn.Option, "memory", "time=60ms", "size=1MiB",
+				agent.LoadSeparator, "memory", "time=160ms", "size=4MiB", "pages=auto",
 				agent.LoadSeparator, "cpu", "time=60ms", "kernels=prime", "threads=2")
 			from := &alone{}
 			if err := p.TakeTurns(t.Context(), from); err != nil {
 				t.Fatal(err)
 			}
-			reports, err := p.Reports(t.Context(), 2)
+			reports, err := p.Reports(t.Context(), 3)
 			if err != nil {
 				t.Fatal(err)
 			}
-			whole, slices := reports[0], reports[1]
+			whole, huge, sliced := reports[0], reports[1], reports[2]
+			normal := slices.Contains(huge.Notes, "memory-normal-pages") // the kernel has no huge ones, or too few
+			if one := len(huge.Slices) == 0 && huge.Values["memory.copy"+load.StretchSuffix] == 0; one != normal {
+				t.Errorf("memory in huge pages: %v: %+v", !normal, huge)
+			}
 			if whole.Values["memory.copy"] <= 0 || len(whole.Slices) > 0 || whole.Turns.Turns > 2 || whole.Measured < 0.05 {
 				t.Errorf("memory, which has one turn: %+v", whole)
 			}
-			if slices.Values["cpu.single"] <= 0 || slices.Values["cpu.single"+load.StretchSuffix] <= 0 ||
-				len(slices.Slices["cpu.single_done"]) == 0 || slices.Measured < 0.05 {
-				t.Errorf("cpu, in slices: %+v", slices)
+			if sliced.Values["cpu.single"] <= 0 || sliced.Values["cpu.single"+load.StretchSuffix] <= 0 ||
+				len(sliced.Slices["cpu.single_done"]) == 0 || sliced.Measured < 0.05 {
+				t.Errorf("cpu, in slices: %+v", sliced)
 			}
-			if c := slices.Turns; c.Turns < 5 || c.Spent <= 0 || c.Lost <= 0 || c.Lost > c.Spent {
+			if c := sliced.Turns; c.Turns < 5 || c.Spent <= 0 || c.Lost <= 0 || c.Lost > c.Spent {
 				t.Errorf("the turns of cpu have cost %+v", c)
 			}
 			// The whole of memory; one thread, two threads, and the stretch.

@@ -19,10 +19,19 @@ func LastLevelCache(root string) int64 {
 	return largest
 }
 
-// MakesHugePages reports whether the kernel makes huge pages for programs that ask for them.
+// MakesHugePages reports whether the kernel makes huge pages of 2 MiB, or smaller ones, for programs that ask for them.
 func MakesHugePages(root string) bool {
-	text, err := readFile(filepath.Join(root, "sys/kernel/mm/transparent_hugepage/enabled"))
-	return err == nil && !strings.Contains(string(text), "[never]")
+	dir := filepath.Join(root, "sys/kernel/mm/transparent_hugepage")
+	enabled, err := readFile(filepath.Join(dir, "enabled"))
+	if err != nil || strings.Contains(string(enabled), "[never]") {
+		return false
+	}
+	if own, err := readFile(filepath.Join(dir, "hugepages-2048kB/enabled")); err == nil && strings.Contains(string(own), "[never]") {
+		return false
+	}
+	size, err := readFile(filepath.Join(dir, "hpage_pmd_size"))
+	bytes, notNumber := strconv.ParseUint(strings.TrimSpace(string(size)), 10, 63)
+	return err != nil || notNumber == nil && bytes <= 2<<20
 }
 
 // parseCacheSize reads a size as the kernel prints it, such as "32768K"; 0 for

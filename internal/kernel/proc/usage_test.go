@@ -32,6 +32,13 @@ func TestUse(t *testing.T) {
 	if err != nil || after.PSS-before.PSS < 90<<20 || after.CPU-before.CPU < 20*time.Millisecond {
 		t.Errorf("after 96 MiB and some 60 ms of work: %+v, %v, before %+v", after, err, before)
 	}
+	if a, b := before.Alone(), after.Alone(); b-a < 90<<20 || b < after.PSS || b > after.PSS+256<<20 {
+		t.Errorf("with files in full %d and %d bytes, in proportion %d and %d", a, b, before.PSS, after.PSS)
+	}
+	// A second process with the same files has memory of its own, and no further files.
+	if both := after.Plus(after); both.Alone() >= 2*after.Alone() || both.Alone() < after.Alone()+90<<20 {
+		t.Errorf("twice %d bytes is %d", after.Alone(), both.Alone())
+	}
 	if _, err := proc.UsageOf(tree, 99); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Use of no process: %v, want fs.ErrNotExist", err)
 	}

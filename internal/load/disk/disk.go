@@ -103,7 +103,11 @@ func (f *file) measurePattern(page *turn.Page, p Pattern, plan Plan, q queue, r 
 		return err
 	}
 	r.Measured += plan.Time.Seconds()
-	r.AddSlices(Metric(p.Name)+".iops", t.stage.Slices())
+	speed := ".rate"
+	if p.Random {
+		speed = ".iops"
+	}
+	r.AddSlices(Metric(p.Name)+speed, t.stage.Slices())
 	if err := Record(r, p, t.rate(), plan.BlockOf(p), t.latency); err != nil || t.stage == nil || !p.Random {
 		return err
 	}

@@ -22,7 +22,8 @@ func checkSpace(dir string, size int64) (system string, err error) {
 	if free < size+spare {
 		return "", fmt.Errorf(
 			"not enough space: the test file needs %s, and %s must stay free, but only %s is free: "+
-				"use a smaller size, or another directory than %s (%s)",
+				"use a smaller size, or another directory than %s (%s); cells that take turns have their files at the same time, "+
+				"with --interleave off one after the other",
 			inBytes(size), inBytes(spare), inBytes(free), dir, system)
 	}
 	return system, nil

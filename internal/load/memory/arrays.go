@@ -41,8 +41,8 @@ type arrays struct {
 	threads  int
 }
 
-// newArrays maps the arrays and sets every word to 1; each part is touched by the thread
-// that will use it.
+// newArrays maps the arrays and sets every word to 1. With several NUMA nodes, each part is touched by the thread that will
+// use it.
 func newArrays(o options) (*arrays, error) {
 	a := &arrays{pages: o.pages, threads: o.threads}
 	for i := range a.words {
@@ -194,18 +194,21 @@ func part(words []uint64, i, threads int) []uint64 {
 
 // check returns an error if transparent huge pages were requested but not provided.
 func (a *arrays) check() error {
-	if huge, few := a.hasFewHuge(); a.pages == Transparent && few {
+	if a.pages == Transparent && a.hasFewHuge(0.5) {
+		huge, _ := hugeBytes()
 		return fmt.Errorf("pages=transparent: only %d of %d MiB are in huge pages: free memory may be fragmented, "+
 			"or /sys/kernel/mm/transparent_hugepage/enabled may be never", huge>>20, a.size()>>20)
 	}
 	return nil
 }
 
-// hasFewHuge returns how many bytes are in huge pages, and whether those are less than half of the arrays, if the kernel
-// tells.
-func (a *arrays) hasFewHuge() (huge int64, few bool) {
+// mostHuge is the share of the arrays that is in huge pages at least where they are said to be.
+const mostHuge = 0.9
+
+// hasFewHuge reports whether less than a share of the arrays is in huge pages, if the kernel tells.
+func (a *arrays) hasFewHuge(share float64) bool {
 	huge, ok := hugeBytes()
-	return huge, ok && huge < a.size()/2
+	return ok && float64(huge) < share*float64(a.size())
 }
 
 // size is the size of all arrays together, in bytes.

@@ -38,25 +38,19 @@ func latencies(page *turn.Page, r *load.Report, memory []uint64, share time.Dura
 	sizes := Sizes(int64(wholeSet(memory)) * wordSize)
 	for _, size := range sizes {
 		c := newChase(memory[:size/wordSize])
-		each, _, err := c.measure(page, share/2/time.Duration(len(sizes)))
+		each, err := c.measure(page, share/2/time.Duration(len(sizes)))
 		if err != nil {
 			return err
 		}
 		r.Values[LatencyOf(size)] = each
 	}
-	return latency(page, r, memory, share/2)
+	each, err := newChase(memory[:wholeSet(memory)]).measure(page, share/2)
+	r.Values[Latency] = each
+	return err
 }
 
 // wholeSet is the number of words of the largest working set: a power of two.
 func wholeSet(memory []uint64) int { return 1 << (bits.Len(uint(len(memory))) - 1) }
-
-// latency measures the largest working set.
-func latency(page *turn.Page, r *load.Report, memory []uint64, share time.Duration) error {
-	each, speeds, err := newChase(memory[:wholeSet(memory)]).measure(page, share)
-	r.Values[Latency] = each
-	r.AddSlices(Latency, speeds)
-	return err
-}
 
 // A chase is a pointer chase over cache lines: each visited word holds the index of the
 // next one. It visits all lines before it returns to the first.
@@ -118,11 +112,10 @@ const (
 	chunks = 4096
 )
 
-// measure returns the seconds for each step in the fastest chunks, and the speed in each slice. Making
-// the chain has already touched the memory; a tenth of the time is warm-up.
-func (c *chase) measure(page *turn.Page, share time.Duration) (each float64, speeds []float64, err error) {
-	stage := page.Stage(1)
-	clock := stage.Clock(time.Now())
+// measure returns the seconds for each step in the fastest chunks. Making the chain has already touched the memory; a
+// tenth of the time is warm-up.
+func (c *chase) measure(page *turn.Page, share time.Duration) (each float64, err error) {
+	clock := page.Stage(1).Clock(time.Now())
 	steps := c.warm(clock, share/10, max(chunk, share/chunks))
 	took := make([]time.Duration, 0, 2*chunks)
 	for now, end := clock.Now(), share; len(took) == 0 || now < end; {
@@ -130,16 +123,15 @@ func (c *chase) measure(page *turn.Page, share time.Duration) (each float64, spe
 		last := now
 		c.walk(steps)
 		now = clock.Now()
-		clock.Did(float64(steps))
 		took = append(took, now-last)
 	}
 	clock.End()
 	lines := len(c.words) / lineWords
 	if want := linePosition(c.steps, lines); c.at != want {
-		return 0, nil, fmt.Errorf("after %d steps through %d lines the chain is at word %d but should be at %d: "+
+		return 0, fmt.Errorf("after %d steps through %d lines the chain is at word %d but should be at %d: "+
 			"this machine's memory is broken", c.steps, lines, c.at, want)
 	}
-	return medianOfFastest(took, steps), stage.Slices(), nil
+	return medianOfFastest(took, steps), nil
 }
 
 // medianOfFastest returns the seconds for each step in the first percentile of the chunks:
@@ -154,7 +146,6 @@ func (c *chase) warm(clock *turn.Clock, share, chunk time.Duration) int {
 	for steps, now := 64, clock.Now(); ; clock.Pause(now) {
 		before := now
 		c.walk(steps)
-		clock.Did(float64(steps))
 		if now = clock.Now(); now-before < chunk {
 			steps *= 2
 		} else if now >= share {

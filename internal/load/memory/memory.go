@@ -105,47 +105,49 @@ func Run(args *load.Args) (*load.Report, error) {
 	defer load.SetThreads(o.threads)()
 	// The values depend on which normal pages the arrays get. Where each cell maps, measures and frees in one turn, the
 	// next one gets the same pages. If the arrays of all cells lived at once, each would have pages of its own. Huge
-	// pages are much alike.
+	// pages are much alike, but those that are reserved may suffice for one cell only. With several NUMA nodes a thread
+	// may come back from its rest on another one than its memory.
 	page := args.Turns
-	if o.pages == Normal {
+	if o.pages == Normal || o.pages == Huge || nodes() > 1 {
 		page.Whole()
 		page = nil
 	}
+	r := load.NewReport(Name)
 	a, err := newArrays(o)
 	if err != nil {
 		return nil, err
 	}
+	if o.pages == Auto && a.hasFewHuge(mostHuge) {
+		r.Notes = append(r.Notes, NoteNormalPages)
+		a.free()
+		page.Whole()
+		page, o.pages = nil, Normal
+		if a, err = newArrays(o); err != nil {
+			return nil, err
+		}
+	}
 	defer a.free()
-	r := load.NewReport(Name)
 	a.facts(r.Facts)
 	r.Facts[FactCPUs] = strconv.Itoa(load.CPUs())
 	r.Facts[FactThreads] = strconv.Itoa(o.threads)
 	r.Facts[FactMapped] = strconv.Itoa(o.mappings)
-	if _, few := a.hasFewHuge(); few && o.pages == Auto {
-		r.Notes = append(r.Notes, NoteNormalPages)
-	}
 	if err := a.measureAll(page, r, o); err != nil || page == nil {
 		return r, err
 	}
 	return r, a.stretch(page, r, o)
 }
 
-// stretch measures copying and latency again in one turn that nothing interrupts, half of the time each.
+// stretch measures copying again in one turn that nothing interrupts.
 func (a *arrays) stretch(page *turn.Page, r *load.Report, o options) error {
 	if err := a.fill(a.words[0]); err != nil { // the chain of latencies is in it
 		return err
 	}
 	page.Whole()
 	stretch, share := load.NewReport(Name), o.time/load.StretchShare
-	if err := bandwidths(nil, stretch, a, share/2, copying()); err != nil {
+	if err := bandwidths(nil, stretch, a, share, copying()); err != nil {
 		return err
 	}
-	if err := latency(nil, stretch, a.words[0], share/2); err != nil {
-		return err
-	}
-	for _, name := range []string{Copy, Latency} {
-		r.Values[name+load.StretchSuffix] = stretch.Values[name]
-	}
+	r.Values[Copy+load.StretchSuffix] = stretch.Values[Copy]
 	r.Measured += measuredShare * share.Seconds()
 	return nil
 }
@@ -161,6 +163,9 @@ func (a *arrays) measureAll(page *turn.Page, r *load.Report, o options) error {
 			if err := a.renew(); err != nil {
 				return err
 			}
+			if o.pages == Auto && a.hasFewHuge(mostHuge) && len(r.Notes) == 0 {
+				r.Notes = append(r.Notes, NoteNormalPages)
+			}
 		}
 		one := load.NewReport(Name)
 		if err := a.measure(page, one, o.time/time.Duration(o.mappings)); err != nil {
@@ -169,8 +174,8 @@ func (a *arrays) measureAll(page *turn.Page, r *load.Report, o options) error {
 		for name, value := range one.Values {
 			r.Values[name] += value / float64(o.mappings)
 		}
-		for name, slices := range one.Slices {
-			r.AddSlices(name, slices)
+		if i == 0 { // the rounds of all cells have the same numbers
+			r.Slices = one.Slices
 		}
 	}
 	return nil

@@ -88,7 +88,7 @@ func frames(t *testing.T, words []uint64) (map[uint64]bool, bool) {
 	return all, !all[0] // without the permission every number is 0
 }
 
-// The values are those of all mappings, in trials with turns and in others.
+// The values are those of all mappings.
 func TestMappings(t *testing.T) {
 	r, err := Run(loadtest.Args("time=40ms", "size=1MiB", "mappings=3"))
 	if err != nil {
@@ -187,7 +187,7 @@ func TestChaseKnowsWhereItIs(t *testing.T) {
 		t.Errorf("after 1000 steps at %d, want %d", c.at, want)
 	}
 	c.words[linePosition(3, 1<<12/lineWords)] = 0 // a bit that fell over
-	if _, _, err := c.measure(nil, time.Millisecond); err == nil || !strings.Contains(err.Error(), "memory is broken") {
+	if _, err := c.measure(nil, time.Millisecond); err == nil || !strings.Contains(err.Error(), "memory is broken") {
 		t.Errorf("of a broken memory: %v", err)
 	}
 }

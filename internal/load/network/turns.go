@@ -72,12 +72,14 @@ func (s *session) inTurns(page *turn.Page) (o outcome, stretch float64, err erro
 		}
 		clock.Did(float64(here.Bytes + there.Bytes))
 		clock.Took(max(here.Elapsed, there.Elapsed))
-		if warm > length/2 {
+		if warm > 0 {
 			warm -= length
 		} else {
 			o.client, o.server = o.client.plus(here), o.server.plus(there)
 		}
-		clock.Rest(clock.Now())
+		if o.server.Elapsed < s.plan.Time {
+			clock.Rest(clock.Now())
+		}
 	}
 	clock.End()
 	o.slices = stage.Slices()

@@ -63,15 +63,16 @@ func (v *loadRun) measure(ctx context.Context) error {
 	before, known := v.server.Usage(ctx)
 	w := v.watch(ctx)
 	report, err := v.load(ctx)
-	after, still := w.stop(ctx)
+	after, most, still := w.stop(ctx)
 	if err != nil {
 		return err
 	}
 	if known && still {
-		v.recordUsage(report, before, after)
+		v.to.Record(memoryLoad, float64(most))
+		v.recordCPU(report, after.CPU-before.CPU)
 	}
 	if v.restUsage != nil {
-		v.to.Record(memoryRest, float64(v.restUsage.PSS))
+		v.to.Record(memoryRest, float64(v.restUsage.Alone()))
 	}
 	if v.task.Params["pin"] == "yes" && !v.separate {
 		report.Notes = append(report.Notes, supervise.NoteSameCPU)
@@ -198,15 +199,14 @@ func (v *loadRun) program(options map[string]string) ([]string, error) {
 	return append([]string{file, "agent", "load"}, supervise.LoadOf("https", options)...), err
 }
 
-// recordUsage reports the usage of the server.
-func (v *loadRun) recordUsage(r *load.Report, before, after proc.Usage) {
-	v.to.Record(memoryLoad, float64(after.PSS))
+// recordCPU reports the CPU time of the server.
+func (v *loadRun) recordCPU(r *load.Report, used time.Duration) {
 	sent, err1 := strconv.ParseFloat(r.Facts["sent"], 64)
 	span, err2 := strconv.ParseFloat(r.Facts["span"], 64)
 	if err1 != nil || err2 != nil || !(sent > 0 && span > 0) {
 		return
 	}
-	cpu := max(0, after.CPU-before.CPU).Seconds()
+	cpu := max(0, used).Seconds()
 	share := cpu / span
 	v.to.Record(serverCPU, share)
 	if cpu > 0 {
@@ -248,7 +248,7 @@ func (v *loadRun) watch(ctx context.Context) *memoryWatch {
 				return
 			case <-tick.C:
 				if u, ok := w.server.Usage(ctx); ok {
-					w.peak = max(w.peak, u.PSS)
+					w.peak = max(w.peak, u.Alone())
 				}
 			}
 		}
@@ -256,11 +256,10 @@ func (v *loadRun) watch(ctx context.Context) *memoryWatch {
 	return w
 }
 
-// stop returns the usage of the server, with its largest memory usage.
-func (w *memoryWatch) stop(ctx context.Context) (proc.Usage, bool) {
+// stop returns the usage of the server, and its largest memory usage in bytes.
+func (w *memoryWatch) stop(ctx context.Context) (u proc.Usage, memory int64, known bool) {
 	w.cancel()
 	<-w.ended
-	u, ok := w.server.Usage(ctx)
-	u.PSS = max(u.PSS, w.peak)
-	return u, ok
+	u, known = w.server.Usage(ctx)
+	return u, max(u.Alone(), w.peak), known
 }

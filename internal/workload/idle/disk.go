@@ -42,6 +42,7 @@ func recordDisk(ctx context.Context, e bench.Engine, to bench.Recorder) error {
 	limited, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
 	c := newFileCount(limited, maxFiles)
+	c.system = device
 	for _, dir := range disk.Dirs {
 		if err := c.add(dir); err != nil {
 			if ctx.Err() != nil {
@@ -78,10 +79,11 @@ func usedBy(dir string) (bytes int64, device uint64, err error) {
 
 // A fileCount adds up the allocated blocks of files, each file once.
 type fileCount struct {
-	ctx   context.Context
-	left  int              // files that may still be counted
-	bytes map[uint64]int64 // by device
-	seen  map[inode]bool   // files with several names
+	ctx    context.Context
+	left   int              // files that may still be counted
+	system uint64           // device of the system's file system; 0 = unknown
+	bytes  map[uint64]int64 // by device
+	seen   map[inode]bool   // files with several names
 }
 
 type inode struct{ device, number uint64 }
@@ -106,8 +108,8 @@ func (c *fileCount) add(dir string) error {
 		return fmt.Errorf("stat %s: %w", dir, err)
 	}
 	var on syscall.Statfs_t
-	if err := syscall.Statfs(dir, &on); err == nil && on.Type == zfs {
-		return errShared
+	if err := syscall.Statfs(dir, &on); err == nil && (on.Type == zfs || on.Type == btrfs && c.system != 0 && top.Dev != c.system) {
+		return errShared // a part of the system's file system may have a device of its own
 	}
 	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = resolved // the directory may be a link to another disk
@@ -157,5 +159,8 @@ func (c *fileCount) count(path string, e fs.DirEntry, device uint64) error {
 	return nil
 }
 
-// zfs is how statfs names ZFS.
-const zfs = 0x2fc12fc1
+// How statfs names file systems.
+const (
+	zfs   = 0x2fc12fc1
+	btrfs = 0x9123683e
+)

@@ -5,6 +5,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -46,7 +47,7 @@ func (workload) Metrics() []bench.Metric {
 		all = append(all, latency(name, "memory latency, "+name[len(memory.Latency)+1:], bench.Detail, "Like "+memory.Latency+
 			", with a part of the array as the working set."))
 	}
-	all = bench.WithStretches(all, memory.Copy, memory.Latency)
+	all = bench.WithStretches(all, memory.Copy)
 	return append(all, supervise.Counters()...)
 }
 
@@ -126,12 +127,17 @@ func (workload) CheckParams(params map[string]string) error {
 	if params["tool"] != sysbench.Name {
 		return nil
 	}
-	return sysbench.UnknownOptions(workload{}.Params(), params, "pages", "mappings")
+	given := maps.Clone(params)
+	if given["pages"] == memory.Auto { // as the experiment has it
+		given["pages"] = memory.Normal
+	}
+	return sysbench.UnknownOptions(workload{}.Params(), given, "pages", "mappings")
 }
 
-// TakesTurns implements bench.TurnTaker: with normal pages, all that a cell does is one turn (see the load).
+// TakesTurns implements bench.TurnTaker: with normal or reserved pages, all that a cell does is one turn (see the load).
 func (workload) TakesTurns(params map[string]string) bool {
-	return params["tool"] == "" && options(bench.Task{Params: params})["pages"] != memory.Normal
+	pages := options(bench.Task{Params: params})["pages"]
+	return params["tool"] == "" && (pages == memory.Transparent || pages == memory.Auto)
 }
 
 // RestingMemory implements bench.Hoarder: three arrays. One more is there only in the cell's own turn, while an

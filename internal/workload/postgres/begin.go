@@ -38,7 +38,7 @@ func (t *trial) begin(ctx context.Context) error {
 		return err
 	}
 	if rest, ok := t.Usage(ctx); ok {
-		t.m.Record(memoryRest, float64(rest.PSS))
+		t.m.Record(memoryRest, float64(rest.Alone()))
 	}
 	t.applied = t.Applied(ctx, t.m)
 	t.applied.Facts = joined(said, facts{"CPUs": prepared.CPUs})

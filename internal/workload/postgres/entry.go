@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -63,12 +62,17 @@ func entryPoint(ctx context.Context, img *image.Image) ([]string, error) {
 		argv[0] = path.Join(img.WorkingDir(), name)
 		return argv, nil
 	}
-	root, err := img.Rootfs(ctx)
+	rootfs, err := img.Rootfs(ctx)
 	if err != nil {
 		return nil, err
 	}
+	root, err := os.OpenRoot(rootfs)
+	if err != nil {
+		return nil, fmt.Errorf("image %s: %w", img.Ref(), err)
+	}
+	defer func() { _ = root.Close() }() // nothing was written
 	for _, dir := range searchPath(img) {
-		if info, err := os.Lstat(filepath.Join(root, dir, argv[0])); err == nil && !info.IsDir() {
+		if info, err := root.Lstat(path.Join(dir, argv[0])[1:]); err == nil && !info.IsDir() {
 			argv[0] = path.Join(dir, argv[0])
 			return argv, nil
 		}

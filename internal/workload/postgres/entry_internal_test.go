@@ -2,6 +2,9 @@ package postgres
 
 import (
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -30,6 +33,7 @@ func TestEntryPoint(t *testing.T) {
 			[]string{"/etc/kept", "c"},
 		},
 		"a directory":     {map[string]any{"Cmd": []string{"etc"}, "Env": []string{"PATH=/"}}, nil},
+		"by a link":       {map[string]any{"Cmd": []string{"sh"}, "Env": []string{"PATH=/out"}}, nil}, // out of the image
 		"of this host":    {map[string]any{"Cmd": []string{"sh"}, "Env": []string{"PATH=/bin:/../../bin:/usr/bin"}}, nil},
 		"without a PATH":  {map[string]any{"Cmd": []string{"kept"}}, nil},
 		"nothing to run":  {map[string]any{}, nil},
@@ -37,6 +41,13 @@ func TestEntryPoint(t *testing.T) {
 	} {
 		img, err := lib.Resolve(t.Context(), imagetest.LayeredWith(t, []byte("no program"), runtime.GOARCH, tt.process))
 		if err != nil {
+			t.Fatal(err)
+		}
+		root, err := img.Rootfs(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("/bin", filepath.Join(root, "out")); err != nil && !errors.Is(err, fs.ErrExist) {
 			t.Fatal(err)
 		}
 		got, err := entryPoint(t.Context(), img)

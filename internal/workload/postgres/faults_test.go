@@ -57,6 +57,16 @@ func TestLostCommits(t *testing.T) {
 	}
 }
 
+// A commit whose acknowledgement never comes is not lost: the part fails because of the connection.
+func TestDroppedAcknowledgement(t *testing.T) {
+	l := dropping(t)
+	s := measure(t, elsewhere{engine(t, "native"), l.leadTo}, bench.Spec{}, 1, "parts", "write1", "fsync", "off")[0]
+	wantFailed(t, s, "connection")
+	if strings.Contains(s.Reason, "lost commits") {
+		t.Errorf("a commit counts as lost: %s", s.Reason)
+	}
+}
+
 // Another server at the same address is not taken for the cell's.
 func TestAnotherServer(t *testing.T) {
 	e := engine(t, "native")

@@ -42,8 +42,22 @@ func TestKilled(t *testing.T) {
 				t.Errorf("%s: %s\nwant that a process was killed", s.Outcome, s.Reason)
 			}
 			nothingLeft(t, before)
+			if left := processesBelow(own); len(left) > 0 {
+				t.Errorf("processes are left behind: %q", left)
+			}
 		})
 	}
+}
+
+// processesBelow lists the processes of clusters below a directory.
+func processesBelow(dir string) (all []string) {
+	entries, _ := filepath.Glob("/proc/[0-9]*") // the pattern is well formed
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(filepath.Base(entry)); err == nil && works(pid, dir) {
+			all = append(all, cmdline(pid))
+		}
+	}
+	return all
 }
 
 // killWhen kills the first process of a cluster below dir that is a victim: other servers of this host are

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"regexp"
@@ -65,6 +66,18 @@ func delaying(t *testing.T, by time.Duration) *liar {
 	return begin(t, &liar{answers: func(heard []byte) []byte { time.Sleep(by); return heard }})
 }
 
+// dropping begins to pass on everything, but ends the connection in place of the answer to the tenth commit.
+func dropping(t *testing.T) *liar {
+	t.Helper()
+	var commits atomic.Int64
+	return begin(t, &liar{answers: func(heard []byte) []byte {
+		if bytes.Contains(heard, committed) && commits.Add(1) == lieAt {
+			return nil
+		}
+		return heard
+	}})
+}
+
 func begin(t *testing.T, l *liar) *liar {
 	t.Helper()
 	var err error
@@ -104,13 +117,15 @@ func (l *liar) serve() {
 	}
 }
 
-// pass passes on what is read from one side, changed, until that side closes.
+// pass passes on what is read from one side, changed, until that side closes, or nothing is left of it.
 func pass(from, to net.Conn, change func([]byte) []byte) {
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
-		if err == nil {
-			_, err = to.Write(change(buffer[:n]))
+		if changed := change(buffer[:n]); err == nil && changed == nil {
+			err = io.EOF
+		} else if err == nil {
+			_, err = to.Write(changed)
 		}
 		if err != nil {
 			_ = errors.Join(from.Close(), to.Close()) // the other direction may have done so

@@ -153,8 +153,9 @@ func serverMetrics() []bench.Metric {
 		counter(switchesEach, "context switches of the server per transaction", n,
 			"Waits and preemptions of the server's processes that served the part, divided by the number of transactions."),
 		metric(memoryLoad, "memory of the server under load", b, bench.Lower, bench.Ratio,
-			"Proportional set size of the server's processes, after the last answer and before the clients disconnect: "+
-				"shared buffers count once, as far as one of these processes has used them. Missing in a sweep."),
+			"Resident memory of the server's processes, after the last answer and before the clients disconnect: shared "+
+				"buffers count once, as far as one of these processes has used them, and files as if nobody else used "+
+				"them. Missing in a sweep."),
 		metric(hitRatio, "share of pages found in shared buffers", n, bench.Higher, bench.Difference,
 			"Pages of tables and indexes found in shared buffers, as a share of all that were asked for "+
 				"(pg_stat_database)."),
@@ -230,7 +231,7 @@ func trialMetrics() []bench.Metric {
 		metric(copyTime, "copy of the cluster", s, bench.Lower, bench.Ratio,
 			"Time in which the launcher copied the cluster to the cell's storage and forced it to the disk."),
 		metric(memoryRest, "memory of the server at rest", b, bench.Lower, bench.Ratio,
-			"Proportional set size of the server's processes before the first part. It has hardly any of the shared buffers, "+
+			"Resident memory of the server's processes before the first part, counted as under load. It has hardly any of the shared buffers, "+
 				"since the processes that serve clients, which use them, are not there yet."),
 	}
 }

@@ -130,7 +130,7 @@ func above(t *testing.T, values map[string]float64, metrics ...string) {
 	}
 }
 
-// Every engine gives every part its values, on every way to the server that it has.
+// Every engine gives every part its values.
 func TestParts(t *testing.T) {
 	trials := 2
 	if testing.Short() {
@@ -163,6 +163,26 @@ func TestParts(t *testing.T) {
 			if v["read.server.reads"] != 0 {
 				t.Errorf("%v pages were read for each select; they were warm", v["read.server.reads"])
 			}
+		})
+	}
+}
+
+// A server in a container is reached by every network, and keeps its data on every storage.
+func TestWays(t *testing.T) {
+	ways := []bench.Spec{{Network: "bridge", Reach: bench.ReachPeer, Storage: "volume"}}
+	if !testing.Short() {
+		for _, reach := range []string{"", bench.ReachPublished, bench.ReachSocket} {
+			ways = append(ways, bench.Spec{Network: "bridge", Reach: reach, Storage: "volume"})
+		}
+		for _, storage := range []string{"layer", "bind", "tmpfs"} {
+			ways = append(ways, bench.Spec{Network: "bridge", Storage: storage})
+		}
+	}
+	e := engine(t, "docker")
+	for _, spec := range ways {
+		t.Run(strings.Trim(spec.Reach+" "+spec.Storage, " "), func(t *testing.T) {
+			v := good(t, measure(t, e, spec, 1, "clients", "1", "parts", "read1,write1"))
+			above(t, v, "read1.rate", "read1.time.p50", "write1.rate", "write1.server.wal")
 		})
 	}
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -63,23 +62,34 @@ func serverDirs() []string {
 	return []string{"/usr/local/bin", "/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin", "/usr/bin"}
 }
 
-// findServer returns the server's path in an image, and its file on this host.
+// findServer returns the server's path in an image, and its file on this host. A link that leads out of the image leads
+// nowhere.
 func findServer(ctx context.Context, img *image.Image) (inside, file string, err error) {
-	root, err := img.Rootfs(ctx)
+	dir, err := img.Rootfs(ctx)
 	if err != nil {
 		return "", "", err
 	}
-	for _, dir := range slices.Concat(searchPath(img), serverDirs()) {
-		found, err := filepath.Glob(filepath.Join(root, dir, "postgres"))
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", "", fmt.Errorf("image %s: %w", img.Ref(), err)
+	}
+	defer func() { _ = root.Close() }() // nothing was written
+	var candidates []string
+	for _, dir := range searchPath(img) {
+		candidates = append(candidates, path.Join(dir, "postgres"))
+	}
+	for _, pattern := range serverDirs() {
+		found, err := fs.Glob(root.FS(), path.Join(pattern, "postgres")[1:])
 		if err != nil {
 			return "", "", err
 		}
-		for _, file := range slices.Backward(found) { // the newest version, if there are several
-			info, err := os.Lstat(file)
-			if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
-				continue
-			}
-			return strings.TrimPrefix(file, root), file, err
+		for _, name := range slices.Backward(found) { // the newest version, if there are several
+			candidates = append(candidates, "/"+name)
+		}
+	}
+	for _, name := range candidates {
+		if info, err := root.Lstat(name[1:]); err == nil && info.Mode().IsRegular() {
+			return name, filepath.Join(dir, name), nil
 		}
 	}
 	return "", "", fmt.Errorf("%w: image %s has no program postgres", bench.ErrUnsupported, img.Ref())

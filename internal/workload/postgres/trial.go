@@ -255,7 +255,7 @@ func (t *trial) reports(
 		if p.sweep == nil { // they stay connected; in a sweep the next step would be under way before this is read
 			s.inside = t.countStep(ctx, clients)
 			usage, _ := t.Usage(ctx)
-			s.memory = usage.PSS
+			s.memory = usage.Alone()
 		}
 		steps = append(steps, s)
 	}

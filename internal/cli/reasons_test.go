@@ -69,7 +69,8 @@ func causes() map[string]plantedCause {
 		"a second process on the same core": {
 			engine: "runc",
 			plant: func(t *testing.T, p *testEnv) []string {
-				return append(append(compute, "--factor", "cpuset=0"), p.runWithCause(t, "runc.start.steal=0")...)
+				// In turns it would be at work in those of the other cell, too.
+				return append(append(compute, "--factor", "cpuset=0", "--interleave", "off"), p.runWithCause(t, "runc.start.steal=0")...)
 			},
 			metric: "cpu.single", reason: "inside.cpu_wait", truth: ratio(0.5),
 		},

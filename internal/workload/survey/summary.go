@@ -142,16 +142,12 @@ func (p Part) prefixed(m bench.Metric) bench.Metric {
 // metric returns the name of a metric in the survey. The counters of the processes inside
 // exist for each part, so they get what begins the names of the part's metrics.
 func (p Part) metric(name string) string {
-	begins := p.As
-	if begins == "" {
-		begins, _, _ = strings.Cut(p.Workload.Metrics()[0].Name, ".")
-	}
 	own, rest, _ := strings.Cut(name, ".")
 	switch {
 	case p.Prefix != "":
 		return p.Prefix + "." + name
 	case strings.HasPrefix(name, supervise.Inside):
-		return begins + "." + name
+		return p.begins + "." + name
 	case p.As == "" || rest == "":
 		return name
 	default:

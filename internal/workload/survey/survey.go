@@ -51,13 +51,25 @@ type Part struct {
 	Prefix string
 	// NoSpec is for a workload whose containers are not of the cell's kind: it gets an empty Spec.
 	NoSpec bool
+
+	begins string // what the names of its metrics begin with: asked for hundreds of times in a trial
+}
+
+// known returns the parts with what their workloads tell.
+func known(parts []Part) []Part {
+	for i, p := range parts {
+		if parts[i].begins = p.As; p.As == "" {
+			parts[i].begins, _, _ = strings.Cut(p.Workload.Metrics()[0].Name, ".")
+		}
+	}
+	return parts
 }
 
 // New returns the survey of these parts, in this order. Their metrics must have different
 // names, except counters, which are summed; the counters of the processes inside get the
 // name of their part.
 func New(parts ...Part) bench.Workload {
-	return survey{name: "survey", doc: "All questions in short form, one after the other in each trial", parts: parts}
+	return survey{name: "survey", doc: "All questions in short form, one after the other in each trial", parts: known(parts)}
 }
 
 // OfImages returns the survey of what an image costs a service: pull, start, and HTTP with
@@ -67,13 +79,13 @@ func OfImages(pull, start, http bench.Workload) bench.Workload {
 	return survey{
 		name: "image", doc: "What an image costs a service, one after the other in each trial",
 		shared: []string{"port", "path", "root", "tls", "http2"},
-		parts: []Part{
+		parts: known([]Part{
 			{Name: "pull", Workload: pull},
 			{Name: "start", Workload: start},
 			{Name: "few", Workload: http, As: "few", Title: "few at once"},
 			{Name: "many", Workload: http, As: "many", Title: "many at once"},
 			{Name: "rate", Workload: http, As: "rate", Title: "at a rate"},
-		},
+		}),
 	}
 }
 
@@ -82,7 +94,7 @@ func OfImages(pull, start, http bench.Workload) bench.Workload {
 func OfHost(parts ...Part) bench.Workload {
 	return survey{
 		name: "host", doc: "A whole host with one engine, one part after the other in each trial",
-		chosen: []string{"tool"}, whole: true, parts: parts,
+		chosen: []string{"tool"}, whole: true, parts: known(parts),
 	}
 }
 

@@ -135,8 +135,11 @@ var allowed = map[string][]string{
 		"google.golang.org/grpc", "k8s.io/cri-api",
 	},
 	"internal/engine/kubernetes": {"internal/engine/owned", "internal/fleet/kube"},
-	"internal/engine/enginetest": {"internal/analysis/stat", "internal/image/imagetest", "internal/image/registry", "internal/image/registry/registrytest", "github.com/google/go-cmp"},
-	"internal/engine/apitest":    {"internal/engine/enginetest"},
+	"internal/engine/enginetest": {
+		"internal/analysis/stat", "internal/image/imagetest", "internal/image/registry", "internal/image/registry/registrytest",
+		"github.com/google/go-cmp",
+	},
+	"internal/engine/apitest": {"internal/engine/enginetest"},
 	"internal/workload/*": {
 		"internal/kernel/affinity", "internal/bench", "internal/text/unit",
 		"internal/text/plain", "internal/kernel/proc", "internal/kernel/cgroup", "internal/agent", "internal/load",

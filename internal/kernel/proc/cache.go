@@ -26,7 +26,8 @@ func MakesHugePages(root string) bool {
 	if err != nil || strings.Contains(string(enabled), "[never]") {
 		return false
 	}
-	if own, err := readFile(filepath.Join(dir, "hugepages-2048kB/enabled")); err == nil && strings.Contains(string(own), "[never]") {
+	ofSize, _ := readFile(filepath.Join(dir, "hugepages-2048kB/enabled")) // not before Linux 6.8
+	if strings.Contains(string(ofSize), "[never]") {
 		return false
 	}
 	size, err := readFile(filepath.Join(dir, "hpage_pmd_size"))

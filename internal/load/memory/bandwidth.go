@@ -16,6 +16,7 @@ const block = 32 << 10
 type kernel struct {
 	name  string
 	bytes int // read and written for each word
+	share int // of the time, beside the shares of other kernels
 	// do processes a block. Read returns the sum of the words, the others 0.
 	do func(a, b, c []uint64) uint64
 	// want is the result of do for a block of ones.
@@ -23,13 +24,13 @@ type kernel struct {
 }
 
 // kernels lists the moves in an order in which each finds the values that it expects: every
-// word of a, and then of b, is 1.
+// word of a, and then of b, is 1. Copying, which decides, has as much time as the others together.
 func kernels() []kernel {
 	return []kernel{
-		{Write, wordSize, func(a, _, _ []uint64) uint64 { fill(a, 1); return 0 }, 0},
-		{Read, wordSize, func(a, _, _ []uint64) uint64 { return total(a) }, block},
-		{Copy, 2 * wordSize, func(a, b, _ []uint64) uint64 { duplicate(b, a); return 0 }, 0},
-		{Triad, 3 * wordSize, func(a, b, c []uint64) uint64 { combine(c, a, b); return 0 }, 0},
+		{Write, wordSize, 1, func(a, _, _ []uint64) uint64 { fill(a, 1); return 0 }, 0},
+		{Read, wordSize, 1, func(a, _, _ []uint64) uint64 { return total(a) }, block},
+		{Copy, 2 * wordSize, 3, func(a, b, _ []uint64) uint64 { duplicate(b, a); return 0 }, 0},
+		{Triad, 3 * wordSize, 1, func(a, b, c []uint64) uint64 { combine(c, a, b); return 0 }, 0},
 	}
 }
 
@@ -39,19 +40,11 @@ func copying() kernel {
 	return all[slices.IndexFunc(all, func(k kernel) bool { return k.name == Copy })]
 }
 
-// share is how much of the time a move has beside others: copying, which decides, has as much as the other three.
-func (k kernel) share() time.Duration {
-	if k.name == Copy {
-		return 3
-	}
-	return 1
-}
-
 // bandwidths measures moves on all threads at once, one after the other.
 func bandwidths(page *turn.Page, r *load.Report, a *arrays, share time.Duration, moves ...kernel) error {
-	var shares time.Duration
+	shares := 0
 	for _, m := range moves {
-		shares += m.share()
+		shares += m.share
 	}
 	for _, m := range moves {
 		rates, errs := make([]float64, a.threads), make([]error, a.threads)
@@ -59,7 +52,7 @@ func bandwidths(page *turn.Page, r *load.Report, a *arrays, share time.Duration,
 			w := pass{
 				kernel: m, a: part(a.words[0], i, a.threads), b: part(a.words[1], i, a.threads), c: part(a.words[2], i, a.threads),
 			}
-			rates[i], errs[i] = w.rate(clock, share*m.share()/shares)
+			rates[i], errs[i] = w.rate(clock, share*time.Duration(m.share)/time.Duration(shares))
 		})
 		for i, rate := range rates {
 			if errs[i] != nil {

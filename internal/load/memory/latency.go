@@ -118,7 +118,7 @@ func (c *chase) measure(page *turn.Page, share time.Duration) (each float64, err
 	clock := page.Stage(1).Clock(time.Now())
 	steps := c.warm(clock, share/10, max(chunk, share/chunks))
 	took := make([]time.Duration, 0, 2*chunks)
-	for now, end := clock.Now(), share; len(took) == 0 || now < end; {
+	for now := clock.Now(); len(took) == 0 || now < share; {
 		clock.Pause(now)
 		last := now
 		c.walk(steps)
@@ -141,7 +141,7 @@ func medianOfFastest(took []time.Duration, steps int) float64 {
 	return took[len(took)/100].Seconds() / float64(steps)
 }
 
-// warm returns the number of steps that take a chunk of time.
+// warm returns the number of steps that take a chunk of time, after a share of it.
 func (c *chase) warm(clock *turn.Clock, share, chunk time.Duration) int {
 	for steps, now := 64, clock.Now(); ; clock.Pause(now) {
 		before := now

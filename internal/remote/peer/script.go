@@ -21,8 +21,8 @@ const (
 // programs for amd64 and arm64, or "-"; $4 is the role. It uses only what POSIX has, sha256sum,
 // head -c and test -O. It has no single quotes, backslashes, exclamation marks or line ends, so that every login
 // shell passes it on unchanged. Whoever has the directory above, or a link in its place, could put another program
-// where this one was checked, so that must be the login's own: XDG_CACHE_HOME may be shared. Whatever ends what it runs, or its connection, it cleans up: it does nothing
-// upon the signals, which would end it, and its children have them as always.
+// where this one was checked, so that must be the login's own: XDG_CACHE_HOME may be shared. Whatever ends what it runs, or
+// its connection, it cleans up: it does nothing upon the signals, which would end it, and its children have them as always.
 const script = `set -u; umask 077; trap : HUP INT TERM PIPE; d="${XDG_CACHE_HOME:-$HOME/.cache}/tare/$1"; ` +
 	`case "$(uname -m)" in x86_64|amd64) w=$2;; aarch64|arm64) w=$3;; *) w=-;; esac; ` +
 	`drop() { { rm -f "$d/tare.part" "$d/tare"; rmdir "$d" "${d%/*}"; } 2>/dev/null; }; ` +

@@ -51,7 +51,8 @@ func (workload) Metrics() []bench.Metric {
 				"first load. Pages that they share count once, and those of files as if nobody else used them."),
 		m(memoryLoad, "memory of the server under load", b, bench.Lower, bench.Ratio,
 			"Largest resident memory of the processes inside while requests were sent, counted as at rest: read every "+
-				"half second, unless cells take turns, and after the last answer. It includes what an earlier load of the same server has left."),
+				"half second, unless cells take turns, and after the last answer. It includes what an earlier load of the same "+
+				"server has left."),
 		m(serverCPU, "CPU of the server", n, bench.Lower, bench.Difference,
 			"User and system time of the processes inside per second of the client's run: 1 is one CPU."),
 		m("http.client_cpu", "CPU of the client", n, bench.Lower, bench.Difference,

@@ -108,8 +108,12 @@ func (c *fileCount) add(dir string) error {
 		return fmt.Errorf("stat %s: %w", dir, err)
 	}
 	var on syscall.Statfs_t
-	if err := syscall.Statfs(dir, &on); err == nil && (on.Type == zfs || on.Type == btrfs && c.system != 0 && top.Dev != c.system) {
-		return errShared // a part of the system's file system may have a device of its own
+	if err := syscall.Statfs(dir, &on); err != nil {
+		return fmt.Errorf("file system of %s: %w", dir, err)
+	}
+	// On btrfs, a part of the system's file system may have a device of its own.
+	if on.Type == zfs || on.Type == btrfs && c.system != 0 && top.Dev != c.system {
+		return errShared
 	}
 	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = resolved // the directory may be a link to another disk

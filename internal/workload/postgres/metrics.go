@@ -231,7 +231,7 @@ func trialMetrics() []bench.Metric {
 		metric(copyTime, "copy of the cluster", s, bench.Lower, bench.Ratio,
 			"Time in which the launcher copied the cluster to the cell's storage and forced it to the disk."),
 		metric(memoryRest, "memory of the server at rest", b, bench.Lower, bench.Ratio,
-			"Resident memory of the server's processes before the first part, counted as under load. It has hardly any of the shared buffers, "+
-				"since the processes that serve clients, which use them, are not there yet."),
+			"Resident memory of the server's processes before the first part, counted as under load. It has hardly any of "+
+				"the shared buffers, since the processes that serve clients, which use them, are not there yet."),
 	}
 }

@@ -63,21 +63,25 @@ func RunWith(a *load.Args, client func(*Plan, *Target) Client) (*load.Report, er
 	return r, l.stretch(r, o, p)
 }
 
-// stretch sends requests again in one turn that nothing interrupts.
+// stretch sends requests again in one turn that nothing interrupts. Of a server that takes longer for an answer, it tells
+// nothing.
 func (l *loader) stretch(r *load.Report, before *outcome, p Plan) error {
 	l.turns.Whole()
 	l.turns = nil
 	p = p.uninterrupted()
-	o, err := l.observe(&p)
-	if err != nil {
-		return err
+	o, short := l.observe(&p)
+	if short != nil && !errors.Is(short, errTooShort) {
+		return short
+	}
+	o.facts(r, before.sent+o.sent, before.sendTime+o.sendTime) // whoever counts the server's work counts this too
+	if short != nil {
+		return nil
 	}
 	whole, err := o.report()
 	if err != nil {
 		return err
 	}
 	r.Measured += whole.Measured
-	o.facts(r, before.sent+o.sent, before.sendTime+o.sendTime) // whoever counts the server's work counts this too
 	for _, name := range Stretches() {
 		if value, ok := whole.Values[name]; ok {
 			r.Values[name+load.StretchSuffix] = value

@@ -90,9 +90,14 @@ func (o *outcome) median(of func(speed) float64) float64 {
 // ErrNoAnswer is wrapped by the error of a client that could not measure.
 var ErrNoAnswer = errors.New("the server does not answer")
 
+// errTooShort is wrapped by the error of a client to which the server may yet answer.
+var errTooShort = errors.New("no answer came within the time")
+
 // failure returns an error if the observation has no useful result.
 func (o *outcome) failure() error {
 	switch {
+	case o.tally.good == 0 && o.failureText() == "":
+		return fmt.Errorf("%w: %w", ErrNoAnswer, errTooShort)
 	case o.tally.good == 0:
 		return fmt.Errorf("%w: no good answer%s%s", ErrNoAnswer, o.failureText(), o.advice())
 	case o.gaveUp && o.plan.Repeat > 1:

@@ -1,8 +1,15 @@
 package http
 
 import (
+	"errors"
+	"maps"
+	nethttp "net/http"
+	"net/http/httptest"
+	"strconv"
 	"testing"
 	"time"
+
+	"github.com/tare-bench/tare/internal/load/loadtest"
 )
 
 // The rate of several rounds is their median, whatever one of them came to; what is
@@ -73,5 +80,40 @@ func TestUninterrupted(t *testing.T) {
 		if got := given.uninterrupted(); got != want {
 			t.Errorf("%+v: %+v, want %+v", given, got, want)
 		}
+	}
+}
+
+// A stretch into which no answer fits tells nothing, but what it has sent. It does not fail the trial, whose turns have
+// answers.
+func TestTooShortStretch(t *testing.T) {
+	t.Parallel()
+	slow := httptest.NewServer(nethttp.HandlerFunc(func(nethttp.ResponseWriter, *nethttp.Request) {
+		time.Sleep(80 * time.Millisecond)
+	}))
+	t.Cleanup(slow.Close)
+	args := loadtest.Args("addr="+slow.Listener.Addr().String(), "connections=1", "time=200ms", "warmup=10ms")
+	p, err := Read(args)
+	target, targetErr := targetOf(args)
+	if err := errors.Join(err, targetErr); err != nil {
+		t.Fatal(err)
+	}
+	l := &loader{&target, nil}
+	turns, err := l.observe(&p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := turns.report()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, measured := maps.Clone(r.Values), r.Measured
+	if err := l.stretch(r, turns, p); err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(r.Values, values) || r.Measured != measured {
+		t.Errorf("a stretch without an answer gave %v in %v s, after %v in %v s", r.Values, r.Measured, values, measured)
+	}
+	if sent := strconv.FormatInt(turns.sent+1, 10); r.Facts["sent"] != sent {
+		t.Errorf("%s requests were sent, want %s", r.Facts["sent"], sent)
 	}
 }

@@ -37,8 +37,11 @@ func (o *outcome) failure() error {
 			return fmt.Errorf("no transaction ended well: %w", why)
 		}
 	}
-	return errors.New("no transaction ended within the time: choose a longer one")
+	return errTooShort
 }
+
+// errTooShort is the error of a load whose transactions all went on until its end.
+var errTooShort = errors.New("no transaction ended within the time: choose a longer one")
 
 func (o *outcome) report() (*load.Report, error) {
 	r := load.NewReport(Name)

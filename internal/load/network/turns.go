@@ -51,7 +51,7 @@ const (
 	// leadShare is the part of a turn that does not count: until the streams are full again.
 	leadShare = 10 // a tenth
 	// leastSlice is how long data flow in a turn at least: to fill the streams and to drain them takes some milliseconds.
-	leastSlice = 50 * time.Millisecond
+	leastSlice = 25 * time.Millisecond
 )
 
 // inTurns measures a session in turns: in each, both sides send for a slice, of which the beginning does

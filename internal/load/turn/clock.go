@@ -11,6 +11,7 @@ import (
 type Stage struct {
 	page    *Page
 	threads int64
+	most    time.Duration // that a slice takes; 0 = as much as is given
 	// resting counts the threads that have ended their slice, and those that have ended the
 	// stage. The last one ends the turn.
 	resting atomic.Int64
@@ -56,7 +57,7 @@ func (s *Stage) endSlice() {
 		return
 	}
 	speed := 0.0
-	if long := worked >= time.Duration(s.page.words.slice.Load())/2; worked > 0 && (long || len(s.slices) == 0) {
+	if long := worked >= s.slice()/2; worked > 0 && (long || len(s.slices) == 0) {
 		speed = did / worked.Seconds()
 	}
 	s.slices = append(s.slices, speed)
@@ -68,6 +69,22 @@ func (p *Page) Stage(threads int) *Stage {
 		p.reach()
 	}
 	return &Stage{page: p, threads: int64(threads)}
+}
+
+// AtMost shortens the slices of a stage. Where little is done in all, there are more of them then, and what disturbs
+// the machine for a few slices hits all cells.
+func (s *Stage) AtMost(slice time.Duration) *Stage {
+	s.most = slice
+	return s
+}
+
+// slice is how long a slice of the stage takes.
+func (s *Stage) slice() time.Duration {
+	given := time.Duration(s.page.words.slice.Load())
+	if s.most > 0 {
+		return min(given, s.most)
+	}
+	return given
 }
 
 // Whole is Stage for a stage that needs one turn to its end, however long.
@@ -95,7 +112,7 @@ func (s *Stage) Clock(began time.Time) *Clock {
 	c := &Clock{stage: s, began: began}
 	if s.takesTurns() {
 		c.from = c.Now()
-		c.until = c.from + time.Duration(s.page.words.slice.Load())
+		c.until = c.from + s.slice()
 	}
 	return c
 }
@@ -153,7 +170,7 @@ func (c *Clock) Rest(now time.Duration) {
 	s.page.await(turn)
 	s.page.words.sliced.Store(1)
 	c.paused = time.Since(c.began) - now
-	c.until = now + time.Duration(s.page.words.slice.Load())
+	c.until = now + s.slice()
 }
 
 // End says that the thread has ended the stage. If others rest already, the turn ends.

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -98,6 +99,36 @@ func TestTurns(t *testing.T) {
 	// does the way from one report to the next.
 	if most := stages*13 + 2; giver.Stage() != stages+1 || given < stages+2 || given > most {
 		t.Errorf("%d stages in %d turns; want %d in at most %d", giver.Stage(), given, stages+1, most)
+	}
+}
+
+// A stage can have shorter slices than it is given, whose speeds count as well.
+func TestAtMost(t *testing.T) {
+	page, giver := pair(t)
+	made := make(chan *turn.Stage, 1)
+	go func() {
+		stage := page.Stage(1).AtMost(slice)
+		clock := stage.Clock(time.Now())
+		for now := time.Duration(0); now < 20*slice; {
+			clock.Did(1)
+			now = clock.Now()
+			clock.Pause(now)
+		}
+		clock.End()
+		page.Reported(true)
+		made <- stage
+	}()
+	if err := giver.Await(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	given := 0
+	for ; giver.Reports() == 0; given++ {
+		if err := giver.Give(t.Context(), time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if speeds := (<-made).Slices(); given < 3 || len(speeds) < 2 || slices.Min(speeds) <= 0 {
+		t.Errorf("%d turns, slices %v; a slice is a twentieth of the work", given, speeds)
 	}
 }
 

@@ -35,6 +35,8 @@ type finding struct {
 	cell, metric, verdict string     // verdict "" = it is not found to differ
 	ratio                 [2]float64 // that it lies between; 0, 0 = any
 	shift                 [2]float64 // in the metric's unit, a part of which the interval covers; 0, 0 = any
+	beside                string     // a cell; "" = none
+	apart                 [2]float64 // what the ratio, divided by that of beside, lies between
 	reason                string     // that is named for it; "" = any or none
 }
 
@@ -59,7 +61,10 @@ func postgresPlants() map[string]postgresPlant {
 			},
 			findings: []finding{
 				{cell: "no fsync", metric: "write1.rate", verdict: "better", ratio: anyMore, reason: "host.disk_flushes"},
-				{cell: "no wait", metric: "write1.rate", verdict: "better", ratio: anyMore, reason: "write1.server.syncs"},
+				{
+					cell: "no wait", metric: "write1.rate", verdict: "better", ratio: anyMore, reason: "write1.server.syncs",
+					beside: "no fsync", apart: [2]float64{0.8, 1.2}, // nothing waits for the disk in either
+				},
 				{cell: "no fsync", metric: "read1.time.p50"},
 				{cell: "no fsync", metric: "read.rate"},
 			},
@@ -68,10 +73,15 @@ func postgresPlants() map[string]postgresPlant {
 			engine: "docker", params: "parts: [write1]", primary: "write1.rate",
 			cells: []string{
 				"{name: usual, engine: docker, storage: volume}", "{name: memory, engine: docker, storage: tmpfs}",
+				"{name: no fsync, engine: docker, storage: volume, params: {fsync: off}}",
 			},
-			findings: []finding{{
-				cell: "memory", metric: "write1.rate", verdict: "better", ratio: anyMore, reason: "write1.server.sync_time",
-			}},
+			findings: []finding{
+				{
+					cell: "memory", metric: "write1.rate", verdict: "better", ratio: anyMore, reason: "write1.server.sync_time",
+					beside: "no fsync", apart: [2]float64{0.9, math.Inf(1)},
+				},
+				{cell: "no fsync", metric: "write1.rate", verdict: "better", ratio: anyMore},
+			},
 		},
 		"a quota of half a CPU": {
 			engine: "runc", params: "parts: [read], time: 550ms", primary: "read.rate",
@@ -90,8 +100,9 @@ func postgresPlants() map[string]postgresPlant {
 			}},
 		},
 		"TLS": {
-			engine: "native", params: "parts: [read1, read]", primary: "read1.time.p50,read.rate",
-			cells: []string{"{name: usual, engine: native}", "{name: tls, engine: native, params: {ssl: yes}}"},
+			engine: "native", budget: 3 * time.Minute, params: "parts: [read1, read], time: 1s",
+			primary: "read1.time.p50,read.rate",
+			cells:   []string{"{name: usual, engine: native}", "{name: tls, engine: native, params: {ssl: yes}}"},
 			findings: []finding{
 				{cell: "tls", metric: "read1.time.p50", verdict: "worse", ratio: anyMore},
 				{cell: "tls", metric: "read.rate", verdict: "worse", ratio: anyLess},
@@ -294,11 +305,17 @@ func usualParams(others string) (all []string) {
 func (f *finding) missing(d report.Document) string {
 	m := d.Metrics[slices.IndexFunc(d.Metrics, func(m report.Metric) bool { return m.Name == f.metric })]
 	rows := m.Conditions[0].Rows
-	i := slices.IndexFunc(rows, func(r report.Row) bool { return r.Cell == f.cell })
-	if i < 0 || rows[i].Effect == nil || rows[i].Effect.Estimate == nil {
+	effect := func(cell string) *report.Effect {
+		i := slices.IndexFunc(rows, func(r report.Row) bool { return r.Cell == cell })
+		if i < 0 || rows[i].Effect == nil || rows[i].Effect.Estimate == nil {
+			return nil
+		}
+		return rows[i].Effect
+	}
+	e, beside := effect(f.cell), effect(f.beside)
+	if e == nil || f.beside != "" && beside == nil {
 		return fmt.Sprintf("no effect among %+v", rows)
 	}
-	e := rows[i].Effect
 	differs := e.Verdict == "worse" || e.Verdict == "better"
 	named := slices.ContainsFunc(d.Reasons, func(r report.Reason) bool {
 		return r.Metric == f.reason && r.Cell == f.cell &&
@@ -311,6 +328,8 @@ func (f *finding) missing(d report.Document) string {
 		return fmt.Sprintf("the ratio %v is not in %v", *e.Estimate, f.ratio)
 	case f.shift[1] > 0 && !covers(e.Shift, f.shift):
 		return fmt.Sprintf("the shift %+v covers nothing of %v", e.Shift, f.shift)
+	case beside != nil && (*e.Estimate < f.apart[0]**beside.Estimate || *e.Estimate > f.apart[1]**beside.Estimate):
+		return fmt.Sprintf("the ratio %v is not %v times the %v of %s", *e.Estimate, f.apart, *beside.Estimate, f.beside)
 	case f.reason != "" && !named:
 		return fmt.Sprintf("%s is not among the reasons %+v", f.reason, d.Reasons)
 	}

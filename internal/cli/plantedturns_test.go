@@ -22,6 +22,7 @@ type turnsPlant struct {
 	verdict string // "" = anything but worse
 	// truth lies between low and high, as far as this run knows it; nil = nobody knows it.
 	truth func(d report.Document) (low, high float64)
+	alike bool   // whole trials have to find the same
 	whole string // why no turns may be taken; "" = they have to be
 	long  bool   // only in the long form
 }
@@ -37,9 +38,17 @@ func turnsPlants() map[string]turnsPlant {
 			metric: "cpu.single", long: true,
 		},
 		"5 % more work for each request": {
-			engine: "runc", args: moreWork, metric: "http.time.p50", verdict: "worse",
+			engine: "runc", args: servingTwice("argv: [SERVER, '80', '1500000', '0']", "argv: [SERVER, '80', '1575000', '0']"),
+			metric: "http.time.p50", verdict: "worse",
 			// At least 80 % of a request's time is that work: it takes some 1.6 ms, and the way there and back 0.2 ms.
 			truth: func(report.Document) (low, high float64) { return 1.04, 1.05 },
+		},
+		"a filter of system calls": {
+			engine: "runc", metric: "http.time.p50", verdict: "worse", alike: true, long: true,
+			args: servingTwice(
+				"argv: [SERVER, '80', '1000000', '2000'], seccomp: unconfined",
+				"argv: [SERVER, '80', '1000000', '2000'], seccomp: docker",
+			),
 		},
 		"half a core by quota": {
 			engine: "runc",
@@ -61,23 +70,23 @@ func turnsPlants() map[string]turnsPlant {
 	}
 }
 
-// moreWork is a web server whose answers take a known amount of work, and one whose answers take 5 % more.
-func moreWork(t *testing.T, p *testEnv) []string {
-	t.Helper()
-	program, err := busyServer()
-	if err != nil {
-		t.Fatal(err)
+// servingTwice has two cells, as YAML, of a web server whose answers take a known amount of work.
+func servingTwice(usual, other string) func(t *testing.T, p *testEnv) []string {
+	return func(t *testing.T, p *testEnv) []string {
+		t.Helper()
+		program, err := busyServer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(p.dir, "server")
+		if err := os.WriteFile(file, program, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		text := "workload: http\nparams: {server: image, path: /, connections: 1, time: 600ms, warmup: 50ms}\n" +
+			"spec: {image: 'host:SERVER'}\nbaseline: usual\ncells:\n" +
+			"  - {name: usual, engine: runc, " + usual + "}\n  - {name: other, engine: runc, " + other + "}\n"
+		return []string{p.write(t, "work.yaml", strings.ReplaceAll(text, "SERVER", file))}
 	}
-	file := filepath.Join(p.dir, "server")
-	if err := os.WriteFile(file, program, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	cell := func(name string, steps int) string {
-		return fmt.Sprintf("  - {name: %s, engine: runc, image: 'host:%s', argv: [%[2]s, '80', '%d']}\n", name, file, steps)
-	}
-	return []string{p.write(t, "work.yaml", "workload: http\n"+
-		"params: {server: image, path: /, connections: 1, time: 600ms, warmup: 50ms}\n"+
-		"baseline: usual\ncells:\n"+cell("usual", 1_500_000)+cell("more", 1_575_000))}
 }
 
 // busyServer is testdata/server, built once.
@@ -122,32 +131,54 @@ func TestPlantedInTurns(t *testing.T) {
 // measure measures it once, and says what is not as it has to be.
 func (plant *turnsPlant) measure(t *testing.T, p *testEnv, args []string, seed int) (wrong string) {
 	t.Helper()
-	var d report.Document
-	s := p.tare(t, slices.Concat([]string{"run"}, args, []string{
-		"--interleave", "20ms", "--primary", plant.metric, "--blocks", "10", "--warmup", "0", "--washout", "30ms",
-		"--precision", "off", "--no-control", "--json", "--seed", fmt.Sprint(seed),
-	})...)
-	if s.code != 0 {
-		return fmt.Sprintf("exit code %d: %s", s.code, s.stderr)
+	d, e, wrong := plant.effect(t, p, args, "20ms", seed)
+	if wrong != "" {
+		return wrong
 	}
-	decode(t, s.stdout, &d)
-	plant.checkTurns(t, p, &d)
-	m := d.Metrics[slices.IndexFunc(d.Metrics, func(m report.Metric) bool { return m.Name == plant.metric })]
-	e := m.Conditions[0].Rows[1].Effect
-	if e == nil || e.Low == nil || e.High == nil {
-		return fmt.Sprintf("%s has no interval: %+v", plant.metric, e)
-	}
-	t.Logf("%s: %.4f [%.4f, %.4f] %s", plant.metric, *e.Estimate, *e.Low, *e.High, e.Verdict)
+	plant.checkTurns(t, p, d)
 	if plant.verdict == "" && e.Verdict == "worse" || plant.verdict != "" && e.Verdict != plant.verdict {
 		return fmt.Sprintf("it is found %s, want %q", e.Verdict, plant.verdict)
 	}
-	if plant.truth == nil {
+	var low, high float64
+	switch {
+	case plant.alike:
+		_, whole, wrong := plant.effect(t, p, args, "off", seed)
+		if wrong != "" {
+			return wrong
+		}
+		low, high = *whole.Low, *whole.High
+	case plant.truth != nil:
+		low, high = plant.truth(*d)
+	default:
 		return ""
 	}
-	if low, high := plant.truth(d); *e.Low > high || *e.High < low {
+	if *e.Low > high || *e.High < low {
 		return fmt.Sprintf("what is between %v and %v is not in the interval", low, high)
 	}
 	return ""
+}
+
+// effect measures it once in turns of that length, and returns the report with the effect, which has an interval, or
+// what is wrong.
+func (plant *turnsPlant) effect(t *testing.T, p *testEnv, args []string, turns string, seed int) (
+	d *report.Document, e *report.Effect, wrong string,
+) {
+	t.Helper()
+	s := p.tare(t, slices.Concat([]string{"run"}, args, []string{
+		"--interleave", turns, "--primary", plant.metric, "--blocks", "10", "--warmup", "0", "--washout", "30ms",
+		"--precision", "off", "--no-control", "--json", "--seed", fmt.Sprint(seed),
+	})...)
+	if s.code != 0 {
+		return nil, nil, fmt.Sprintf("exit code %d: %s", s.code, s.stderr)
+	}
+	decode(t, s.stdout, &d)
+	m := d.Metrics[slices.IndexFunc(d.Metrics, func(m report.Metric) bool { return m.Name == plant.metric })]
+	e = m.Conditions[0].Rows[1].Effect
+	if e == nil || e.Low == nil || e.High == nil {
+		return nil, nil, fmt.Sprintf("%s has no interval: %+v", plant.metric, e)
+	}
+	t.Logf("%s, turns %s: %.4f [%.4f, %.4f] %s", plant.metric, turns, *e.Estimate, *e.Low, *e.High, e.Verdict)
+	return d, e, ""
 }
 
 // checkTurns wants every trial to have taken turns, or none, and the report to say why not.

@@ -69,12 +69,12 @@ func (l *loader) stretch(r *load.Report, before *outcome, p Plan) error {
 	l.turns.Whole()
 	l.turns = nil
 	p = p.uninterrupted()
-	o, short := l.observe(&p)
-	if short != nil && !errors.Is(short, errTooShort) {
-		return short
+	o, err := l.observe(&p)
+	if err != nil && !errors.Is(err, errTooShort) {
+		return err
 	}
 	o.facts(r, before.sent+o.sent, before.sendTime+o.sendTime) // whoever counts the server's work counts this too
-	if short != nil {
+	if err != nil || o.tally.timely == 0 {
 		return nil
 	}
 	whole, err := o.report()

@@ -100,15 +100,15 @@ func (t *target) stretch(r *load.Report, before *outcome) error {
 	t.turns = nil
 	p := *before.plan
 	p.time /= load.StretchShare
-	o, short := t.observe(&p)
-	if short != nil && !errors.Is(short, errTooShort) {
-		return short
+	o, err := t.observe(&p)
+	if err != nil && !errors.Is(err, errTooShort) {
+		return err
 	}
 	// Whoever counts the server's work counts this too.
 	o.facts(r, before.tally.begun+o.tally.begun, before.sendTime+o.sendTime)
 	r.Values["committed"] += float64(o.tally.committed)
 	r.Values["delta"] += float64(o.tally.delta)
-	if short != nil {
+	if err != nil || o.tally.timely == 0 {
 		return nil
 	}
 	whole, err := o.report()

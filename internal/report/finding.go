@@ -54,6 +54,9 @@ func (d *Document) find(ended bool) {
 				if len(c.Rows) == 1 && f.Kind == IsBaseline { // nothing is compared with it
 					f.Text += r.interval(in)
 				}
+				if r.Effect != nil && r.Effect.Interrupted { // the baseline's value beside it is that of turns
+					f.Text = "uninterrupted: " + f.Text
+				}
 				if m.Summary != nil && c.Condition == "" && m.turns(r.Cell) { // the conditions have their findings
 					f = Finding{Depends, "varies by condition", Uncertain}
 				}

@@ -62,6 +62,7 @@ func states() []state {
 		{name: "percentiles", runs: single(percentiles)},
 		{name: "curves", runs: single(curves)},
 		{name: "turns", runs: single(turns)},
+		{name: "turns-interrupted", runs: single(turnsInterrupted)},
 		{name: "survey", runs: single(survey)},
 		{name: "survey-folded", runs: single(folded)},
 		{name: "machine", runs: single(machine)},
@@ -339,6 +340,26 @@ func turns() *bench.Run {
 		}
 		s.Values[1], s.Values[2], s.Values[3] = float64(58+i%3), 1.03, 0.012
 		s.Series = []bench.Series{speeds}
+	}
+	return run
+}
+
+// turnsInterrupted is a run whose cells compare otherwise in uninterrupted stretches than in turns.
+func turnsInterrupted() *bench.Run {
+	run := analysistest.Run(analysistest.Shape{
+		Seed: 79, Blocks: 14, Cells: []analysistest.Cell{{Name: "native"}, {Name: "runc", Factor: 0.98}},
+		Metrics: bench.WithStretches([]bench.Metric{{
+			Name: "cpu.single", Title: "compute, one thread", Unit: "1/s", Better: bench.Higher, Role: bench.Primary,
+			Scale: bench.Ratio, Doc: "Operations per second.",
+		}}, "cpu.single"),
+		Noise: func(r *rand.Rand) float64 { return 0.004 * r.NormFloat64() },
+	})
+	run.Header.Plan.Slice = 20 * time.Millisecond
+	for i := range run.Samples {
+		s := &run.Samples[i]
+		if run.Header.Plan.Cells[s.Trial.Cell].Name == "runc" {
+			s.Values[1] *= 0.8
+		}
 	}
 	return run
 }

@@ -91,7 +91,7 @@ func (o *outcome) median(of func(speed) float64) float64 {
 var ErrNoAnswer = errors.New("the server does not answer")
 
 // errTooShort is wrapped by the error of a client to which the server may yet answer.
-var errTooShort = errors.New("no answer came within the time")
+var errTooShort = errors.New("no answer came within the time: choose a longer one")
 
 // failure returns an error if the observation has no useful result.
 func (o *outcome) failure() error {

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"encoding/hex"
 	"net/netip"
 	"strings"
 )
@@ -49,6 +50,13 @@ type Member struct {
 	Exit    int              // status of the first process, once it has ended
 	Health  string           // "starting", "healthy" or "unhealthy"; empty without a health check
 	Ports   []netip.AddrPort // TCP ports of the host under which it is published
+	Volumes []string         // those that the engine has made for it alone, without a name of its user's
+}
+
+// IsAnonymousVolume reports whether a volume's name is one that docker or podman chose: 64 hexadecimal digits.
+func IsAnonymousVolume(name string) bool {
+	_, err := hex.DecodeString(name)
+	return len(name) == 64 && err == nil
 }
 
 type (
@@ -66,8 +74,9 @@ type (
 		// Printed returns the end of what a member has printed.
 		Printed(ctx context.Context, id string) ([]byte, error)
 		// RemoveProject removes every container, network and volume of a project of this run,
-		// whoever made them. It may be called again, and works after the trial's context has ended.
-		RemoveProject(ctx context.Context, project string) error
+		// whoever made them. Volumes are those of Members: nothing says whose they are once the
+		// containers are gone. It may be called again, and works after the trial's context has ended.
+		RemoveProject(ctx context.Context, project string, volumes ...string) error
 	}
 
 	// A Composable engine is one in which compose programs of its user make containers.

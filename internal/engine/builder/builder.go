@@ -59,7 +59,7 @@ func (c Command) Run(ctx context.Context, now func() time.Duration) ([]bench.Bui
 	out := &output{progress: c.reader(now()), now: now, left: maxOutput, full: func() { cancel(errTooMuch) }}
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	cmd.Dir, cmd.Env = "/", c.Env
-	stdout, stderr := &stream{to: out}, &stream{to: out, stderr: true}
+	stdout, stderr := &stream{to: out, most: c.longest()}, &stream{to: out, stderr: true, most: c.longest()}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: c.Stop}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, c.Stop) }
@@ -106,6 +106,14 @@ func (c Command) reader(begin time.Duration) progress {
 	}
 }
 
+// longest is how much of a line is read, in bytes.
+func (c Command) longest() int {
+	if c.Format == JSON { // a line can be a whole object
+		return maxObject
+	}
+	return 16 << 10
+}
+
 // An output is what a command prints to its two streams.
 type output struct {
 	mu       sync.Mutex
@@ -119,11 +127,9 @@ type output struct {
 type stream struct {
 	to      *output
 	stderr  bool
-	partial []byte // a line that has not ended, up to maxLine
+	most    int    // how much of a line is read, in bytes
+	partial []byte // a line that has not ended
 }
-
-// maxLine is how much of a line is read, in bytes.
-const maxLine = 16 << 10
 
 func (s *stream) Write(p []byte) (int, error) {
 	s.to.mu.Lock()
@@ -138,7 +144,7 @@ func (s *stream) Write(p []byte) (int, error) {
 		for end < len(p) && p[end] != '\n' && p[end] != '\r' {
 			end++
 		}
-		s.partial = append(s.partial, p[:min(end, maxLine-len(s.partial))]...)
+		s.partial = append(s.partial, p[:min(end, s.most-len(s.partial))]...)
 		if end == len(p) {
 			break
 		}

@@ -3,6 +3,7 @@ package builder
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"flag"
 	"fmt"
@@ -29,7 +30,7 @@ func read(t testing.TB, f Format, stdout, stderr string) (progress, []bench.Buil
 	now := func() time.Duration { return at }
 	out := &output{progress: Command{Format: f}.reader(0), now: now, left: maxOutput, full: func() { t.Error("too much") }}
 	for i, text := range []string{stdout, stderr} {
-		s := &stream{to: out, stderr: i == 1}
+		s := &stream{to: out, stderr: i == 1, most: Command{Format: f}.longest()}
 		for line := range strings.SplitAfterSeq(text, "\n") {
 			at += 10 * time.Millisecond
 			if _, err := s.Write([]byte(line)); err != nil {
@@ -77,6 +78,17 @@ func TestTranscripts(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A line of JSON can hold much output of a step beside what became of the step.
+func TestLongObject(t *testing.T) {
+	log := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("output\n"), 100_000))
+	line := `{"vertexes":[{"digest":"d","name":"[2/2] RUN x","started":"2026-11-30T10:00:00Z",` +
+		`"completed":"2026-11-30T10:00:02Z"}],"logs":[{"vertex":"d","data":"` + log + `"}]}` + "\n"
+	_, steps := read(t, JSON, "", line)
+	if len(steps) != 1 || steps[0].Took != 2*time.Second {
+		t.Errorf("steps %+v", steps)
 	}
 }
 

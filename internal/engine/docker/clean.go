@@ -121,10 +121,13 @@ func (e *Engine) removeVolumeOf(ctx context.Context, run, name string) error {
 	return e.run.RemoveLeft(run, "volume "+name, func() (map[string]string, error) {
 		answer, err := e.client.VolumeInspect(ctx, name, client.VolumeInspectOptions{})
 		return answer.Volume.Labels, err
-	}, isNotFound, func() error {
-		if _, err := e.client.VolumeRemove(ctx, name, client.VolumeRemoveOptions{}); err != nil && !isNotFound(err) {
-			return e.failed("remove volume "+name, err)
-		}
-		return nil
-	})
+	}, isNotFound, func() error { return e.removeVolume(ctx, name) })
+}
+
+// removeVolume removes a volume if it exists. The engine refuses that while it is in use.
+func (e *Engine) removeVolume(ctx context.Context, name string) error {
+	if _, err := e.client.VolumeRemove(ctx, name, client.VolumeRemoveOptions{}); err != nil && !isNotFound(err) {
+		return e.failed("remove volume "+name, err)
+	}
+	return nil
 }

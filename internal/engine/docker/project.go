@@ -7,8 +7,10 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 
@@ -100,6 +102,7 @@ func memberOf(service string, got container.InspectResponse) bench.Member {
 			m.Health = string(s.Health.Status)
 		}
 	}
+	m.Volumes = anonymousVolumes(got)
 	if got.NetworkSettings == nil {
 		return m
 	}
@@ -113,6 +116,23 @@ func memberOf(service string, got container.InspectResponse) bench.Member {
 	}
 	slices.SortFunc(m.Ports, netip.AddrPort.Compare)
 	return m
+}
+
+// anonymousVolumes are the volumes that the engine has made for a container. Older versions do not label them, so they
+// are those that have a name as of the engine, and were not asked for by it.
+func anonymousVolumes(got container.InspectResponse) (names []string) {
+	for _, at := range got.Mounts {
+		if at.Type == mount.TypeVolume && bench.IsAnonymousVolume(at.Name) && !asksFor(got.HostConfig, at.Name) {
+			names = append(names, at.Name)
+		}
+	}
+	return names
+}
+
+func asksFor(config *container.HostConfig, volume string) bool {
+	return config == nil ||
+		slices.ContainsFunc(config.Binds, func(bind string) bool { return strings.HasPrefix(bind, volume+":") }) ||
+		slices.ContainsFunc(config.Mounts, func(m mount.Mount) bool { return m.Source == volume })
 }
 
 // maxPrinted is how much of a container's output Printed returns, in bytes.
@@ -132,7 +152,7 @@ func (e *Engine) Printed(ctx context.Context, id string) ([]byte, error) {
 }
 
 // RemoveProject implements bench.Projecter.
-func (e *Engine) RemoveProject(ctx context.Context, project string) error {
+func (e *Engine) RemoveProject(ctx context.Context, project string, volumes ...string) error {
 	if err := e.ready(ctx, project); err != nil {
 		return err
 	}
@@ -140,6 +160,9 @@ func (e *Engine) RemoveProject(ctx context.Context, project string) error {
 	err := e.listLabelled(ctx, bench.ProjectLabel+"="+project, left.Add)
 	for _, l := range left.Found {
 		err = errors.Join(err, e.RemoveLeftover(ctx, l))
+	}
+	for _, name := range volumes {
+		err = errors.Join(err, e.removeVolume(ctx, name))
 	}
 	return err
 }

@@ -50,6 +50,7 @@ type inspection struct {
 	NetworkSettings networking
 	Mounts          []struct {
 		Type        string
+		Name        string // of a volume
 		Source      string
 		Destination string
 		RW          bool

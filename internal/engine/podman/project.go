@@ -93,6 +93,11 @@ func memberOf(l listed, got *inspection) bench.Member {
 		ID: l.ID, Service: l.Labels[bench.ServiceLabel], Image: got.Image,
 		Status: got.State.Status, Running: got.State.Running, Exit: got.State.ExitCode, Health: got.State.Health.Status,
 	}
+	for _, at := range got.Mounts {
+		if at.Type == "volume" && bench.IsAnonymousVolume(at.Name) {
+			m.Volumes = append(m.Volumes, at.Name)
+		}
+	}
 	for inside, outside := range got.NetworkSettings.Ports {
 		for _, b := range outside {
 			number, err := strconv.ParseUint(b.HostPort, 10, 16)
@@ -128,7 +133,7 @@ func (e *Engine) Printed(ctx context.Context, id string) ([]byte, error) {
 }
 
 // RemoveProject implements bench.Projecter.
-func (e *Engine) RemoveProject(ctx context.Context, project string) error {
+func (e *Engine) RemoveProject(ctx context.Context, project string, volumes ...string) error {
 	c, err := e.projectClient(ctx, project)
 	if err != nil {
 		return err
@@ -138,7 +143,24 @@ func (e *Engine) RemoveProject(ctx context.Context, project string) error {
 	for _, l := range left.Found {
 		err = errors.Join(err, e.RemoveLeftover(ctx, l))
 	}
+	for _, name := range volumes {
+		err = errors.Join(err, c.removeAnonymous(ctx, name))
+	}
 	return errors.Join(err, c.removePod(ctx, podPrefix+project))
+}
+
+// removeAnonymous removes a volume if it exists and nobody has named it. Podman refuses that while it is in use.
+func (c *client) removeAnonymous(ctx context.Context, name string) error {
+	path := "/volumes/" + url.PathEscape(name)
+	var found struct{ Anonymous bool }
+	err := c.get(ctx, path+"/json", &found)
+	if err == nil && found.Anonymous {
+		err = c.remove(ctx, path)
+	}
+	if gone(err) {
+		return nil
+	}
+	return c.failed("remove volume "+name, err)
 }
 
 // podPrefix begins the name of the pod into which newer versions of podman-compose put a project. A pod has no

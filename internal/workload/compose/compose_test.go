@@ -34,6 +34,7 @@ type projectEngine struct {
 	calls     []string
 	listeners []net.Listener
 	gone      bool
+	volumes   []string // that were to go with a project
 }
 
 func newEngine(t *testing.T) *projectEngine {
@@ -66,7 +67,9 @@ func (e *projectEngine) Create(ctx context.Context, spec bench.Spec) (bench.Cont
 		}
 		e.listeners = append(e.listeners, l)
 	}
-	e.members = append(e.members, bench.Member{ID: "id-" + service, Service: service, Status: "running", Running: true})
+	e.members = append(e.members, bench.Member{
+		ID: "id-" + service, Service: service, Status: "running", Running: true, Volumes: []string{"of-" + service},
+	})
 	return e.Fake.Create(ctx, spec)
 }
 
@@ -89,11 +92,11 @@ func (*projectEngine) Printed(context.Context, string) ([]byte, error) {
 	return []byte("one\n\x1b[31mtwo\xff\n"), nil
 }
 
-func (e *projectEngine) RemoveProject(_ context.Context, project string) error {
+func (e *projectEngine) RemoveProject(_ context.Context, project string, volumes ...string) error {
 	if bench.ProjectRun(project) != "test" {
 		return fmt.Errorf("project %q is of no run", project)
 	}
-	e.gone = true
+	e.gone, e.volumes = true, append(e.volumes, volumes...)
 	return e.fails["clear"]
 }
 
@@ -146,8 +149,8 @@ func TestOrder(t *testing.T) {
 	}
 	v := workloadtest.Values(compose.New(), s)
 	if v[compose.Up] < v[compose.Command] || v[compose.Up] < v[compose.First] || len(s.Series) != 1 ||
-		len(s.Series[0].Values) != 3 || !e.gone {
-		t.Errorf("%v, %v, removed %t", v, s.Series, e.gone)
+		len(s.Series[0].Values) != 3 || !e.gone || !slices.Equal(e.volumes, []string{"of-s1", "of-s2", "of-s3"}) {
+		t.Errorf("%v, %v, removed %t with %v", v, s.Series, e.gone, e.volumes)
 	}
 }
 

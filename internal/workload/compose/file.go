@@ -70,6 +70,7 @@ type definition struct {
 	Services map[string]struct {
 		Image         string `yaml:"image"`
 		ContainerName string `yaml:"container_name"`
+		PullPolicy    string `yaml:"pull_policy"`
 		Profiles      any    `yaml:"profiles"`
 		Extends       any    `yaml:"extends"` // the name of a service, or a mapping that may have a file, too
 	} `yaml:"services"`
@@ -169,6 +170,9 @@ func (d definition) check(project string) error {
 		case s.ContainerName != "":
 			return fmt.Errorf("service %s has the fixed name %.80q, which a container of yours may have: measure a copy of "+
 				"the file without container_name", name, s.ContainerName)
+		case !slices.Contains([]string{"", "missing", "if_not_present", "never"}, s.PullPolicy):
+			return fmt.Errorf("service %s has the pull_policy %.80q, which would have every trial pull or build: measure a copy "+
+				"of the file without pull_policy", name, s.PullPolicy)
 		case s.Image == "" && s.Profiles == nil:
 			return fmt.Errorf("service %s has no image: build it first, and name it with image", name)
 		}

@@ -3,6 +3,7 @@ package compose
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -100,6 +101,9 @@ func TestDefinition(t *testing.T) {
 		"services: {a: {image: x, container_name: shop}}":                            `service a has the fixed name "shop"`,
 		"x: &all {container_name: shop, image: x}\nservices: {a: {<<: *all}}":        `service a has the fixed name "shop"`,
 		"services: {a: {build: .}}":                                                  "service a has no image",
+		"services: {a: {image: x, pull_policy: always}}":                             `service a has the pull_policy "always"`,
+		"services: {a: {image: x, build: ., pull_policy: build}}":                    `service a has the pull_policy "build"`,
+		"services: {a: {image: x, pull_policy: never}}":                              "",
 		"services: {a: {image: x, extends: {file: b.yaml, service: b}}}":             "service a extends one of another file",
 		"services: {a: {image: x, extends: b}, b: {image: x}}":                       "",
 		"services: {a: {image: x, extends: {service: b}}, b: {image: x}}":            "",
@@ -154,9 +158,14 @@ func TestReadFile(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	t.Setenv("COMPOSE_FILE", "x")
 	t.Setenv("DOCKER_CONTEXT", "y")
-	for _, pair := range environment([]string{"DOCKER_HOST=z"}) {
-		if strings.HasPrefix(pair, "COMPOSE_FILE=") || pair == "DOCKER_CONTEXT=y" {
+	t.Setenv("COMPOSE_PROFILES", "dev")
+	env := environment([]string{"DOCKER_HOST=z"})
+	for _, pair := range env {
+		if strings.HasPrefix(pair, "COMPOSE_FILE=") || pair == "DOCKER_CONTEXT=y" || pair == "COMPOSE_PROFILES=dev" {
 			t.Errorf("kept %s", pair)
 		}
+	}
+	if !slices.Contains(env, "COMPOSE_PROFILES=") { // a file .env may choose some
+		t.Error("profiles are not said to be none")
 	}
 }

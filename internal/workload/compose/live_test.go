@@ -153,7 +153,7 @@ services:
   db:
     <<: *agent
     command: [serve, "4811"]
-    volumes: [data:/data]
+    volumes: [data:/data, /more]
     healthcheck:
       test: [CMD, /tare-agent, probe, "4811"]
       interval: 200ms

@@ -67,13 +67,14 @@ func findProgram(ctx context.Context, t bench.Task, how bench.Composing) (*progr
 		strings.Join(candidates, " or "), strings.Join(missing, " or "))
 }
 
-// environment is the user's own, without what would choose another project or engine.
+// environment is the user's own, without what would choose another project or engine, or services beside those that
+// start without a profile. What is set here goes before what a file .env says.
 func environment(more []string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
-		return name == "COMPOSE_FILE" || name == "COMPOSE_PROJECT_NAME" || name == "DOCKER_CONTEXT"
+		return name == "COMPOSE_FILE" || name == "COMPOSE_PROJECT_NAME" || name == "DOCKER_CONTEXT" || name == "COMPOSE_PROFILES"
 	})
-	return append(env, more...)
+	return append(append(env, "COMPOSE_PROFILES="), more...)
 }
 
 // find finds the program's file and version. The error wraps bench.ErrUnsupported if it is not here.

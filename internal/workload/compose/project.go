@@ -26,6 +26,7 @@ type project struct {
 	spec      bench.Spec
 	program   *program // nil for the bare loop
 	timeout   time.Duration
+	volumes   []string             // without a name, of the containers of this trial: see bench.Member
 	dir       string               // of the generated file; empty if there is none
 	sockets   *supervise.SocketDir // of generated services; nil with a file of the user
 }

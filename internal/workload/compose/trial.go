@@ -77,6 +77,9 @@ func (p *project) attest(ctx context.Context, m bench.Meter) error {
 		if err != nil {
 			return err
 		}
+		for _, m := range members {
+			p.volumes = append(p.volumes, m.Volumes...)
+		}
 		for i, s := range p.services {
 			found := membersOf(members, s.name)
 			if len(found) == 0 {
@@ -142,9 +145,11 @@ const settleTime = 300 * time.Millisecond
 // clear removes whatever is left of the project. Volumes are left by every down, and networks by that of
 // podman-compose before 1.0.4.
 func (p *project) clear(ctx context.Context, cut bool) error {
-	err := p.projecter.RemoveProject(ctx, p.name)
+	volumes := p.volumes
+	p.volumes = nil
+	err := p.projecter.RemoveProject(ctx, p.name, volumes...)
 	if !cut {
 		return err
 	}
-	return errors.Join(bench.Sleep(ctx, settleTime), p.projecter.RemoveProject(ctx, p.name))
+	return errors.Join(bench.Sleep(ctx, settleTime), p.projecter.RemoveProject(ctx, p.name, volumes...))
 }

@@ -44,6 +44,10 @@ func TestChooseTurns(t *testing.T) {
 		"nothing that goes on": {"pull", bench.Plan{Cells: two}, false, false, nil},
 		"a tool":               {"cpu", bench.Plan{Cells: of("tool", "sysbench")}, false, false, nil},
 		"reads":                {"disk", bench.Plan{Cells: of("patterns", "randread")}, false, true, nil},
+		"files in memory": {"disk", bench.Plan{Cells: of("direct", "auto", "size", "6GiB")}, false, false, []bench.Whole{{
+			Reason: "all cells together would keep more than half of the memory",
+		}}},
+		"files on a disk":      {"disk", bench.Plan{Cells: of("direct", "yes", "size", "6GiB")}, false, true, nil},
 		"writes":               {"disk", bench.Plan{Cells: of("patterns", "randwrite,fsync")}, false, false, nil},
 		"an open loop":         {"http", bench.Plan{Cells: of("rate", "100")}, false, false, nil},
 		"a closed loop":        {"http", bench.Plan{Cells: of("connections", "16")}, false, true, nil},

@@ -62,7 +62,8 @@ func NewBatch(fixtures ...bench.Fixture) (Batched, bool) {
 // A Batch is the shared work of jobs.
 type Batch struct {
 	engine bench.Engine
-	turns  bench.Turns // nil if none of the jobs takes turns
+	turns  bench.Turns // of the cell; nil if it takes none
+	own    bench.Turns // of the process; nil if none of the jobs takes turns itself
 	spec   bench.Spec  // without the arguments
 	jobs   []Job
 	loads  [][]string // of the process
@@ -73,14 +74,14 @@ type Batch struct {
 // of the agent, if they need different options of the container, or after a load that
 // does not end.
 func (s *Jobs) Batch(others ...bench.Fixture) (Batched, bool) {
-	batch := &Batch{engine: s.engine}
+	batch := &Batch{engine: s.engine, turns: s.turns}
 	for _, f := range append([]bench.Fixture{s}, others...) {
 		one, ok := f.(*Jobs)
 		if !ok || len(one.jobs) != 1 || !batch.add(one.jobs[0]) {
 			return nil, false
 		}
 		if turns := one.turnsOf(&one.jobs[0]); turns != nil {
-			batch.turns = turns
+			batch.own = turns
 		}
 	}
 	return batch, true
@@ -137,7 +138,7 @@ func (s *Batch) Reset(ctx context.Context) error {
 
 func (s *Batch) fullSpec() bench.Spec {
 	spec := s.spec
-	spec.Argv = Loads(s.turns, s.loads...)
+	spec.Argv = Loads(s.own, s.loads...)
 	return spec
 }
 
@@ -149,7 +150,7 @@ func (s *Batch) Work(ctx context.Context, m bench.Meter, sinks []PartSink) error
 		return err
 	}
 	defer m.Cleanup(p.Remove)
-	if err := p.TakeTurns(ctx, s.turns); err != nil {
+	if err := p.TakeTurns(ctx, s.own); err != nil {
 		return err
 	}
 	for i, l := range sinks {

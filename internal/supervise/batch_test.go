@@ -136,3 +136,27 @@ func TestShiftGoesOn(t *testing.T) {
 		}
 	}
 }
+
+// A server whose client took turns lives until all cells have measured: its removal is work that the others would feel.
+func TestServerStays(t *testing.T) {
+	e := engines(t)["native"]
+	server := servingJob(bench.Spec{Env: []string{"TARE_NET_TOKEN=0123456789abcdef"}}, "net-server", "port=0")
+	server.Finish = func(context.Context, *supervise.Process, bench.Meter, *load.Report) error { return nil }
+	for name, work := range map[string]func(bench.Task) error{
+		"alone": func(task bench.Task) error {
+			task.Fixture = supervise.NewJobs(task, server)
+			return supervise.RunTrial(t.Context(), task, workloadtest.NewMeter(t))
+		},
+		"in a batch": func(task bench.Task) error {
+			batch, _ := supervise.NewBatch(supervise.NewJobs(task, server), supervise.NewJobs(task, server))
+			m := workloadtest.NewMeter(t)
+			sink := supervise.PartSink{Recorder: m, Err: func(err error) error { return err }}
+			return batch.Work(t.Context(), m, []supervise.PartSink{sink, sink})
+		},
+	} {
+		from := &alone{}
+		if err := work(bench.Task{Engine: e, Turns: from}); err != nil || from.stages != 1 {
+			t.Errorf("%s: %v, waited for the others %d times", name, err, from.stages)
+		}
+	}
+}

@@ -28,6 +28,7 @@ type ownEnv struct {
 	network    proc.Snapshot
 	queue      netpath.Queue
 	began      uint64 // as proc.Process.Start
+	together   bool   // the process takes turns with others, whose packets this network namespace counts, too
 }
 
 func readOwnEnv() *ownEnv {
@@ -72,8 +73,12 @@ func (s *ownEnv) of(first proc.Process, calls bench.CallCounter) Counts {
 			c.tally = c.each.Sum()
 		}
 	}
-	c.network, c.queue = proc.Network("/", first.PID), queue(first.PID)
-	if net := namespace(strconv.Itoa(first.PID)); net != "" && net == s.net {
+	net := namespace(strconv.Itoa(first.PID))
+	switch own := net != "" && net == s.net; {
+	case !own:
+		c.network, c.queue = proc.Network("/", first.PID), queue(first.PID)
+	case !s.together:
+		c.network, c.queue = proc.Network("/", first.PID), queue(first.PID)
 		for i := range c.network {
 			c.network[i] -= s.network[i]
 		}

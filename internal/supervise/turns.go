@@ -16,6 +16,7 @@ type turns struct {
 	giver *turn.Giver // nil if the process takes none
 	stage int         // that the process had reached at the end of its last turn
 	cost  turn.Cost   // at the last newCost
+	lost  error       // why the process cannot be given turns any more
 }
 
 // newCost returns what the turns have cost since the last newCost.
@@ -58,6 +59,7 @@ func (p *Process) CheckTurns(ctx context.Context, from bench.Turns) error {
 	if !taken(from) {
 		return nil
 	}
+	p.ownEnv.together = true
 	if !p.find(ctx) {
 		return p.unseen(ctx, errors.New("its process was not found"))
 	}
@@ -111,14 +113,17 @@ func taken(t bench.Turns) bool { return t != nil && t.On() }
 // giveUntil gives turns until n loads of the process have reported.
 func (t *turns) giveUntil(ctx context.Context, n int) error {
 	for t.giver.Reports() < n {
+		if t.lost != nil { // what it still does is in others' turns
+			return t.lost
+		}
 		begins := t.giver.Stage() != t.stage
 		t.stage = t.giver.Stage()
 		slice, err := t.from.Wait(ctx, begins)
 		if err != nil {
 			return err
 		}
-		if err := t.giver.Give(ctx, slice); err != nil {
-			return err
+		if t.lost = t.giver.Give(ctx, slice); t.lost != nil {
+			return t.lost
 		}
 	}
 	return nil

@@ -108,6 +108,10 @@ func TestCountersInTurns(t *testing.T) {
 					t.Errorf("%s: %v while it rests, %v in its turns", counter, rests, works)
 				}
 			}
+			const packets = supervise.Inside + "net_packets"
+			if _, known := working.of[packets]; known != (name != "native") { // the host's are of all cells
+				t.Errorf("%s are known: %t", packets, known)
+			}
 			if s := working.of[supervise.Inside+"user_time"]; s < 0.05 {
 				t.Errorf("it computes for 1s, and its turns have %v s of CPU time", s)
 			}
@@ -196,7 +200,10 @@ func TestTurnsOfBrokenContainers(t *testing.T) {
 			if _, err := p.Reports(ctx, 1); err == nil || !strings.Contains(err.Error(), want.Error()) {
 				t.Errorf("Reports = %v, want %v", err, want)
 			}
-			if name == "paused" {
+			if name == "paused" { // and it gets no turns for what comes after that
+				if _, err := p.Reports(t.Context(), 1); err == nil || !strings.Contains(err.Error(), want.Error()) {
+					t.Errorf("Reports again = %v, want %v", err, want)
+				}
 				if err := pauser.Resume(t.Context(), dying.container); err != nil {
 					t.Error(err)
 				}

@@ -46,11 +46,13 @@ func RunWith(a *load.Args, client func(*Plan, *Target) Client) (*load.Report, er
 	if err := l.await(p); err != nil {
 		return nil, err
 	}
-	if p.Ramp {
-		return l.ramp(p)
-	}
 	if client == nil && p.TakesTurns() {
 		t.turns = a.Turns
+	} else {
+		a.Turns.Whole() // not in the turn in which it prepared itself: the others may not have measured what comes before
+	}
+	if p.Ramp {
+		return l.ramp(p)
 	}
 	o, err := l.observe(&p)
 	if err != nil {

@@ -55,8 +55,9 @@ func (w *worker) run(s client.Schedule) {
 	w.Schedule, w.lastGood = s, s.Begin
 	catchUp := w.handleEvents // made once
 	for w.Read(); !w.over(); w.Read() {
-		if w.Busy == 0 {
-			w.Turn.Pause(w.Now)
+		if w.Busy == 0 && w.Turn.Over(w.Now) {
+			w.Turn.Rest(w.Now)
+			w.handleEvents() // a server may have closed connections that rested
 		}
 		w.dispatch(catchUp)
 		events := w.Await()

@@ -29,6 +29,8 @@ func RunWith(a *load.Args, encrypt TLS) (*load.Report, error) {
 	}
 	if p.takesTurns() {
 		t.turns = a.Turns
+	} else {
+		a.Turns.Whole() // not in the turn in which it prepared itself: the others may not have measured what comes before
 	}
 	o, err := t.observe(&p)
 	if err != nil {

@@ -8,11 +8,22 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/load/disk"
 	"github.com/tare-bench/tare/internal/supervise"
+	"github.com/tare-bench/tare/internal/text/unit"
 )
 
 // TakesTurns implements bench.TurnTaker: reads take turns. What writes cost comes later, so they do not.
 func (workload) TakesTurns(params map[string]string) bool {
 	return params["tool"] == "" && strings.Contains(params["patterns"], "read")
+}
+
+// RestingMemory implements bench.Hoarder: the file, of which nobody knows beforehand whether it will be in memory, as in
+// a tmpfs or the page cache.
+func (w workload) RestingMemory(params map[string]string) int64 {
+	size, err := unit.ParseBytes(params["size"])
+	if err != nil || params["direct"] == "yes" || !w.TakesTurns(params) {
+		return 0 // the run will say what is wrong with the size
+	}
+	return size
 }
 
 // Setup implements bench.Fixturer.

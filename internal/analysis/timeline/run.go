@@ -138,7 +138,7 @@ func (c *Cell) cost() Cost {
 	var logs []float64
 	for i := range c.Timelines {
 		t := &c.Timelines[i]
-		if v, ok := c.timed[t.Trial.Block]; ok && t.Value > 0 {
+		if v, ok := c.timed[t.Trial.Block]; ok && t.Incomplete == "" && t.Value > 0 {
 			logs = append(logs, math.Log(t.Value.Seconds()/v))
 		}
 	}

@@ -183,6 +183,15 @@ func TestCost(t *testing.T) {
 	}
 }
 
+// What an incomplete trial took says nothing of what tracing costs: it may not have been traced.
+func TestCostWithoutIncomplete(t *testing.T) {
+	run := compared(t, 6)
+	run.Samples[len(run.Samples)-3].Trace.Events = stages(4000) // the last of cell 0, without a recording
+	if cost := Analyze(run, "").Of(0).Cost; cost.Blocks != 5 || math.Abs(cost.Ratio-1.1) > 1e-9 {
+		t.Errorf("%+v", cost)
+	}
+}
+
 // What a trial lacks, its timeline says, and it is in no mean.
 func TestIncomplete(t *testing.T) {
 	for want, spoil := range map[string]func(s *bench.Sample, tape *tape){

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
@@ -73,14 +72,12 @@ func underWords(conditions []string) string {
 }
 
 // sayTurns says what turns have cost each cell. A turn that is a whole container costs nothing that is known.
-func (d *Document) sayTurns(slice time.Duration) {
+func (d *Document) sayTurns() {
 	for _, c := range d.TurnCosts {
 		text := []string{unit.FormatCount(int(c.Turns+0.5), "turn")}
 		if c.Time > 0 {
-			share := c.Lost / c.Time
 			text = append(text, unit.Format(c.Time, unit.Seconds)+" of slices",
-				fmt.Sprintf("%s of that lost at their edges (%s of each)",
-					unit.FormatPercent(share), unit.Format(share*slice.Seconds(), unit.Seconds)))
+				unit.FormatPercent(c.Lost/c.Time)+" of that lost at their edges")
 		}
 		d.View.Turns = append(d.View.Turns, Line{Name: plain.Line(qualifiedName(c.Cell, c.Condition)), Text: text})
 	}

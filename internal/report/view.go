@@ -29,7 +29,7 @@ func (d *Document) sayRun(r *analysis.Result, short Short) {
 	d.sayReasons()
 	d.writeDataPaths()
 	d.sayLevels()
-	d.sayTurns(r.Header.Plan.Slice)
+	d.sayTurns()
 	d.View.Applied = appliedLines(d.Settings)
 	d.View.Machine = machineLines(run)
 	if r.Header.MeasuredBy == "" { // another program had no plan

@@ -289,11 +289,17 @@ func TestTimelineWarnings(t *testing.T) {
 		t.Errorf("nothing is wrong, and told: %s", got)
 	}
 	for want, change := range map[string]func(c *timeline.Cell){
-		"15 % longer":        func(c *timeline.Cell) { c.Cost.Ratio = 1.151 },
-		"12 events got lost": func(c *timeline.Cell) { c.Lost = 12 },
+		"15 % longer": func(c *timeline.Cell) { c.Cost.Ratio = 1.151 },
+		"the kernel had no room for 12 events, so the trials that lost some are in no mean": func(c *timeline.Cell) {
+			c.Lost = 12
+		},
+		"the kernel had no room for 1 event, so the trial that lost it is in no mean": func(c *timeline.Cell) {
+			c.Lost = 1
+		},
 		"the kernel gave no functions for 1 event: such waits": func(c *timeline.Cell) { c.NoStack = 1 },
 		"1 traced trial is incomplete and in no mean: the clock": func(c *timeline.Cell) {
-			c.Complete, c.Incomplete = 5, "the clock of the container is another one"
+			c.Timelines[2].Incomplete = "the clock of the container is another one"
+			c.Timelines[3].Incomplete, c.Timelines[3].Lost = "9 events were lost", 9 // which another warning tells
 		},
 		"only 5 complete traced trials": func(c *timeline.Cell) { c.Complete = 5 },
 		"2 traced trials failed":        func(c *timeline.Cell) { c.Failed = 2 },
@@ -301,6 +307,11 @@ func TestTimelineWarnings(t *testing.T) {
 		if got := warned(change); !strings.Contains(got, want) {
 			t.Errorf("%q is not in %q", want, got)
 		}
+	}
+	if got := warned(func(c *timeline.Cell) {
+		c.Timelines[0].Incomplete, c.Timelines[0].Lost, c.Lost = "9 events were lost", 9, 9
+	}); strings.Contains(got, "incomplete") {
+		t.Errorf("lost events are told twice: %s", got)
 	}
 }
 

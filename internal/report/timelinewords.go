@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -61,15 +62,20 @@ func timelineWarnings(c *timeline.Cell) []string {
 			"the times as shares, not as milliseconds")
 	}
 	if c.Lost > 0 {
-		all = append(all, unit.FormatCount(c.Lost, "event")+" got lost, so these trials are in no mean")
+		these := "the trials that lost some are"
+		if c.Lost == 1 {
+			these = "the trial that lost it is"
+		}
+		all = append(all, fmt.Sprintf("the kernel had no room for %s, so %s in no mean", unit.FormatCount(c.Lost, "event"),
+			these))
 	}
 	if c.NoStack > 0 {
 		all = append(all, "the kernel gave no functions for "+unit.FormatCount(c.NoStack, "event")+": such waits have the "+
 			"name of their system call")
 	}
-	if n := len(c.Timelines) - c.Complete; n > 0 && c.Incomplete != "" {
+	if n, why := incomplete(c); n > 0 {
 		all = append(all, fmt.Sprintf("%s %s incomplete and in no mean: %s", unit.FormatCount(n, "traced trial"),
-			isOrAre(n), plain.Line(c.Incomplete)))
+			isOrAre(n), plain.Line(why)))
 	}
 	if n := c.Complete; n > 0 && n < bench.MinTimelines {
 		all = append(all, fmt.Sprintf("only %s: below %d, chance has a large part in each row; a longer budget gives more",
@@ -79,6 +85,16 @@ func timelineWarnings(c *timeline.Cell) []string {
 		all = append(all, unit.FormatCount(c.Failed, "traced trial")+" failed")
 	}
 	return all
+}
+
+// incomplete counts the timelines that are incomplete for another reason than lost events, and has the first reason.
+func incomplete(c *timeline.Cell) (n int, why string) {
+	for i := range c.Timelines {
+		if t := &c.Timelines[i]; t.Incomplete != "" && t.Lost == 0 {
+			n, why = n+1, cmp.Or(why, t.Incomplete)
+		}
+	}
+	return n, why
 }
 
 func isOrAre(n int) string {

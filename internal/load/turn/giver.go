@@ -126,7 +126,8 @@ func (g *Giver) Await(ctx context.Context) error {
 		if now := time.Since(began); g.words.sliced.Load() == 0 {
 			sliced = now
 		} else if now-sliced > g.slice+g.late {
-			return fmt.Errorf("the load did not end its turn of %v within %v", g.slice, g.late)
+			return fmt.Errorf("the load did not rest within %v after its turn of %v: it was stopped, or one request took "+
+				"that long; use --interleave off", g.late, g.slice)
 		}
 		_ = wait(&g.words.done, done, poll) // whatever woke it, it looks again
 	}

@@ -176,7 +176,7 @@ func TestTurnThatIsKept(t *testing.T) {
 	if err := giver.Await(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := giver.Give(t.Context(), slice); err == nil || !strings.Contains(err.Error(), "did not end its turn") {
+	if err := giver.Give(t.Context(), slice); err == nil || !strings.Contains(err.Error(), "did not rest within") {
 		t.Errorf("Give = %v, want that it kept its turn", err)
 	}
 }

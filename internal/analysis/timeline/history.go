@@ -120,6 +120,9 @@ func (h *history) read(e *recording.Event) {
 		if last := h.lastLane(e.Process); last != nil && e.Thread == e.Process {
 			last.ended, h.exited[e.Process] = e.At, true // unless another process goes on in it
 		}
+		if by != nil && e.Text != "" {
+			by.returned(e, h.end) // never: whatever follows is part of how the thread ends
+		}
 	case recording.Switch:
 		if by != nil {
 			by.leave(e.At, e.Preempted, e.Stack)
@@ -134,7 +137,7 @@ func (h *history) read(e *recording.Event) {
 		}
 	case recording.Call:
 		if by != nil {
-			by.returned(e)
+			by.returned(e, e.At)
 		}
 	case recording.Group:
 		if by != nil {
@@ -182,7 +185,7 @@ func (h *history) fork(e *recording.Event, by *thread) {
 	h.threads[e.Other] = &thread{id: e.Other, process: e.OtherProcess, born: e.At, parent: by, seen: true}
 }
 
-// exec begins a lane. A thread that is not the first of its process becomes it.
+// exec begins a lane. A thread that is not the first of its process becomes it, whose end was not that of the process.
 func (h *history) exec(e *recording.Event) {
 	if len(h.changes[e.Process]) == 0 {
 		return
@@ -190,6 +193,7 @@ func (h *history) exec(e *recording.Event) {
 	if t := h.threads[e.Other]; t != nil && e.Other != e.Thread && t.process == e.Process {
 		t.id = e.Thread
 		h.threads[e.Thread] = t
+		delete(h.exited, e.Process)
 	}
 	at := h.laneAt(e.Process, e.At)
 	before := &h.lanes[at]
@@ -246,14 +250,14 @@ func (t *thread) leave(at time.Duration, preempted bool, stack int) {
 	t.on = false
 }
 
-// returned adds a system call. When it began may be of an earlier thread of the same ID.
-func (t *thread) returned(e *recording.Event) {
+// returned adds a system call that ended at a time. When it began may be of an earlier thread of the same ID.
+func (t *thread) returned(e *recording.Event, ended time.Duration) {
 	began := max(e.Began, t.born)
 	if n := len(t.calls); n > 0 {
 		began = max(began, t.calls[n-1].ended)
 	}
-	if began < e.At {
-		t.calls = append(t.calls, call{began, e.At, e.Text, e.Other})
+	if began < ended {
+		t.calls = append(t.calls, call{began, ended, e.Text, e.Other})
 	}
 }
 

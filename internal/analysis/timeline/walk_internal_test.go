@@ -372,12 +372,29 @@ func TestPathWhereTarePolls(t *testing.T) {
 	}
 }
 
+// How a process ends is not its own code: the call that ends it does not return.
+func TestExitIsACall(t *testing.T) {
+	tape := newTape()
+	tape.exit(30, daemon)
+	e := &tape.Events[0]
+	e.Began, e.Text = 10*us, "exit_group"
+	tape.wakes(40, daemon, tare, -1, "dockerd")
+	tape.preempted(50, daemon)
+	h := newHistory(&tape.Recording)
+	got := told(h, h.path(h.threads[daemon], 0, 45*us, false))
+	want := "0–10 dockerd: on CPU, own code\n10–45 dockerd: on CPU in the kernel, processes: exit_group\n"
+	if got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
 // A thread that is not the first of its process becomes it when it executes a program: what it did before is
 // still its own.
 func TestExecByAnotherThread(t *testing.T) {
 	tape := newTape()
 	tape.on(5, worker)
 	tape.blocks(20, daemon, 0)
+	tape.exit(30, daemon)
 	e := tape.add(40, recording.Exec, daemon, worker)
 	e.Text = "/usr/bin/other"
 	tape.preempted(60, daemon)
@@ -386,6 +403,9 @@ func TestExecByAnotherThread(t *testing.T) {
 	want := "10–40 dockerd: on CPU, own code\n40–50 other: on CPU, own code\n"
 	if got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if last := h.lastLane(daemon); last.ended != h.end {
+		t.Errorf("the process ended at %v with its first thread, want %v", last.ended, h.end)
 	}
 }
 

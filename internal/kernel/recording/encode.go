@@ -49,7 +49,7 @@ type columns struct {
 	OtherProcess []int   `json:"other_process"`
 	Preempted    []int   `json:"preempted"` // 1 = yes
 	Stack        []int   `json:"stack"`
-	Took         []int64 `json:"took_ns"` // since Began; 0 except for Call
+	Took         []int64 `json:"took_ns"` // since Began; 0 where there is none
 	Text         []int   `json:"text"`
 }
 
@@ -101,7 +101,7 @@ func columnsOf(r *Recording) *columns {
 			c.First = int64(e.At)
 		}
 		took, preempted := int64(0), 0
-		if e.Kind == Call {
+		if e.inCall() {
 			took = int64(e.At - e.Began)
 		}
 		if e.Preempted {
@@ -249,7 +249,7 @@ func (c *columns) recording() *Recording {
 			At: at, Kind: c.Kind[i], Thread: c.Thread[i], Process: c.Process[i], Other: c.Other[i],
 			OtherProcess: c.OtherProcess[i], Preempted: c.Preempted[i] != 0, Stack: c.Stack[i], Text: c.Texts[c.Text[i]],
 		}
-		if e.Kind == Call {
+		if e.inCall() {
 			e.Began = at - time.Duration(c.Took[i])
 		}
 		r.Events[i] = e

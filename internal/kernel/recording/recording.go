@@ -34,7 +34,7 @@ type Kind int
 const (
 	Fork   Kind = iota + 1 // Other, OtherProcess: the new thread
 	Exec                   // Text: the file, as it was asked for; Other: the thread's ID before
-	Exit                   // the thread ends
+	Exit                   // the thread ends; Text: the name of its system call, if that is what ends it; then Began
 	Switch                 // it left the CPU to Other, OtherProcess; Preempted; Stack if it did not have to
 	Wake                   // it woke Other, OtherProcess; Text: its own name; Stack: where it was
 	Call                   // a system call has returned; Text: its name; Began; Other: the family of its socket, or 0
@@ -53,3 +53,6 @@ type Event struct {
 	Began           time.Duration
 	Text            string // may be foreign
 }
+
+// inCall reports whether the event is of a system call, which began before.
+func (e *Event) inCall() bool { return e.Kind == Call || e.Kind == Exit && e.Text != "" }

@@ -25,7 +25,8 @@ func example() *recording.Recording {
 			{At: 11, Kind: recording.Wake, Thread: 7, Process: 7, Other: 8, OtherProcess: 8, Stack: 0, Text: "tare"},
 			{At: 20, Kind: recording.Call, Thread: 8, Process: 8, Other: 16, Began: -4, Stack: -1, Text: "sendto"},
 			{At: 21, Kind: recording.Group, Thread: 8, Process: 8, Stack: -1},
-			{At: 22, Kind: recording.Exit, Thread: 8, Process: 8, Stack: -1},
+			{At: 22, Kind: recording.Exit, Thread: 8, Process: 8, Began: 21, Stack: -1, Text: "exit_group"},
+			{At: 23, Kind: recording.Exit, Thread: 9, Process: 8, Stack: -1},
 		},
 	}
 }

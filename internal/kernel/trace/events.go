@@ -72,6 +72,10 @@ func (t *Tracer) resolve() error {
 		switch e.Kind {
 		case recording.Call:
 			e.Began, e.Text = time.Duration(raw.began)-t.began, callName(int(raw.number))
+		case recording.Exit:
+			if raw.began > 0 {
+				e.Began, e.Text = time.Duration(raw.began)-t.began, callName(int(raw.number))
+			}
 		case recording.Switch:
 			e.Preempted = raw.number != 0
 		}

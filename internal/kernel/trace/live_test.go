@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,6 +109,9 @@ func TestRecord(t *testing.T) {
 		return e.Kind == recording.Call && e.Text == "execve" && e.Process == sleep.Process && e.Began < sleep.At && e.At > sleep.At
 	})
 	exit := find("end of sleep", func(e *recording.Event) bool { return e.Kind == recording.Exit && e.Process == sleep.Process })
+	if exit.Text != "exit_group" || exit.Began <= sleep.At || exit.Began >= exit.At {
+		t.Errorf("it ended in %q, which began at %v, and was at %v", exit.Text, exit.Began, exit.At)
+	}
 	if slept := exit.At - sleep.At; slept < 20*time.Millisecond || slept > took {
 		t.Errorf("it slept for %v of %v", slept, took)
 	}
@@ -131,6 +135,51 @@ func TestRecord(t *testing.T) {
 	if first, last := r.Events[0].At, r.Events[len(r.Events)-1].At; first < 0 || last > took+time.Second {
 		t.Errorf("events from %v to %v of a trial of %v", first, last, took)
 	}
+}
+
+// The call of a thread that executes a program, and so becomes the first of its process, is execve, and not what the
+// first one was in.
+func TestExecByAnotherThread(t *testing.T) {
+	if os.Getenv(executes) != "" {
+		executeElsewhere()
+	}
+	tracer := open(t, trace.Options{})
+	r, _ := record(t, tracer, func() {
+		cmd := exec.Command("/proc/self/exe", "-test.run", "^TestExecByAnotherThread$")
+		cmd.Env = append(os.Environ(), executes+"=1")
+		if text, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, text)
+		}
+	})
+	i := slices.IndexFunc(r.Events, func(e recording.Event) bool {
+		return e.Kind == recording.Exec && e.Other != e.Thread
+	})
+	if i < 0 {
+		t.Fatal("no other thread than the first has executed a program")
+	}
+	at := r.Events[i]
+	for _, e := range r.Events[i:] {
+		if e.Kind == recording.Call && e.Thread == at.Thread {
+			if e.Text != "execve" || e.Began >= at.At {
+				t.Errorf("the program was executed at %v by %s from %v", at.At, e.Text, e.Began)
+			}
+			return
+		}
+	}
+	t.Error("the call that executed the program is not recorded")
+}
+
+const executes = "TARE_TEST_TRACE_EXEC"
+
+// executeElsewhere executes a program in a thread that is not the first.
+func executeElsewhere() {
+	runtime.LockOSThread()
+	if unix.Gettid() == os.Getpid() {
+		go executeElsewhere()
+		select {} // keeps the first thread
+	}
+	_ = syscall.Exec("/bin/true", []string{"true"}, nil) // it returns for an error alone
+	os.Exit(2)
 }
 
 // A trial that is not traced costs nothing and has no recording; what an earlier one left is not seen again.

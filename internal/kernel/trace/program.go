@@ -13,7 +13,7 @@ import (
 const (
 	offTime      = 0  // 64 bits: CLOCK_MONOTONIC in ns
 	offKind      = 8  // 32 bits: recording.Kind
-	offNumber    = 12 // 32 bits: of a system call; 1 if preempted
+	offNumber    = 12 // 32 bits: of a system call, or of the one in which the thread ends; 1 if preempted
 	offThread    = 16 // 32 bits each
 	offProcess   = 20
 	offOther     = 24 // of a system call: the family of the socket that it is on
@@ -104,7 +104,8 @@ func (c coder) fork() asm.Instructions {
 	)
 }
 
-// exec: task, the thread's ID before, program.
+// exec: task, the thread's ID before, program. A thread that becomes the first of its process is still in execve, and
+// the entry of the ID that it now has is of a thread that has ended.
 func (c coder) exec() asm.Instructions {
 	at := int16(above - eventSize - fileSize)
 	return bpf.Join(
@@ -115,15 +116,23 @@ func (c coder) exec() asm.Instructions {
 		begin(at, recording.Exec),
 		asm.Instructions{
 			asm.LoadMem(asm.R1, asm.R6, 8, asm.DWord), asm.StoreMem(asm.RFP, at+offOther, asm.R1, asm.Word),
-			asm.LoadMem(asm.R3, asm.R8, c.file, asm.DWord),
 		},
+		bpf.Lookup(c.calls, at+offOther),
+		asm.Instructions{
+			asm.JEq.Imm(asm.R0, 0, "file"),
+			asm.LoadMem(asm.R1, asm.R0, 0, asm.DWord), asm.StoreMem(asm.RFP, value, asm.R1, asm.DWord),
+			asm.LoadMem(asm.R1, asm.R0, 8, asm.DWord), asm.StoreMem(asm.RFP, value+8, asm.R1, asm.DWord),
+		},
+		c.keep(c.calls, "file"), // the key is the process, and so its first thread
+		asm.Instructions{asm.LoadMem(asm.R3, asm.R8, c.file, asm.DWord).WithSymbol("file")},
 		bpf.Address(asm.R1, at+eventSize),
 		asm.Instructions{asm.Mov.Imm(asm.R2, fileSize), asm.FnProbeReadKernelStr.Call()},
 		c.emit(at, eventSize+fileSize),
 	)
 }
 
-// exit: task.
+// exit: task. The calls exit and exit_group do not return, so the event has the one that the thread is in. A thread
+// that is ended by another one is in any call, or in none.
 func (c coder) exit() asm.Instructions {
 	at := int16(above - eventSize)
 	return bpf.Join(
@@ -131,6 +140,14 @@ func (c coder) exit() asm.Instructions {
 		argument(asm.R7, 0),
 		c.task(asm.R7, at+offThread, at+offProcess), c.unlessFollowed("end"),
 		begin(at, recording.Exit),
+		bpf.Lookup(c.calls, at+offThread),
+		asm.Instructions{
+			asm.JEq.Imm(asm.R0, 0, "emit"),
+			asm.LoadMem(asm.R1, asm.R0, 0, asm.DWord), asm.LoadMem(asm.R2, asm.R0, 8, asm.DWord),
+			asm.JEq.Imm(asm.R2, unix.SYS_EXIT, "ends"), asm.JNE.Imm(asm.R2, unix.SYS_EXIT_GROUP, "emit"),
+			asm.StoreMem(asm.RFP, at+offBegan, asm.R1, asm.DWord).WithSymbol("ends"),
+			asm.StoreMem(asm.RFP, at+offNumber, asm.R2, asm.Word),
+		},
 		c.emit(at, eventSize),
 	)
 }

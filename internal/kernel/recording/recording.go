@@ -9,7 +9,7 @@ import (
 // A Recording is what a tracer saw of some processes in one trial: tare, the daemons of the engine, and all
 // that they started.
 type Recording struct {
-	Processes []Process // that were there when the recording began
+	Processes []Process // that were there when the recording began; others have a Fork
 	Events    []Event   // in order of time
 	// Stacks are kernel functions by their names, the innermost first. Events refer to them by index.
 	Stacks  [][]string

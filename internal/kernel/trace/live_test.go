@@ -226,6 +226,48 @@ func TestDaemons(t *testing.T) {
 	}
 }
 
+// Processes that are started while tracing begins are followed, too: each whose end wakes one that is followed has been
+// there or has a fork.
+func TestProcessesStartedMeanwhile(t *testing.T) {
+	tracer := open(t, trace.Options{})
+	const many = "i=0; while [ $i -lt 40 ]; do (while :; do sleep 0.2; done) & i=$((i+1)); done; wait"
+	cmd := exec.Command("/bin/sh", "-c", many)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+		_ = cmd.Wait() // it was killed
+	}()
+	time.Sleep(200 * time.Millisecond) // so that all of them run
+	ends := func(function string) bool { return function == "do_notify_parent" }
+	for range 4 {
+		r, _ := record(t, tracer, func() { time.Sleep(300 * time.Millisecond) })
+		known := map[int]bool{}
+		for _, p := range r.Processes {
+			known[p.ID] = true
+		}
+		ended := 0
+		for _, e := range r.Events {
+			switch {
+			case e.Kind == recording.Fork:
+				known[e.OtherProcess] = true
+			case e.Kind == recording.Wake && e.Stack >= 0 && slices.ContainsFunc(r.Stacks[e.Stack], ends):
+				ended++
+				if !known[e.Process] {
+					t.Errorf("process %d was not followed, and has ended after %v", e.Process, e.At)
+				}
+			}
+		}
+		if ended < 20 {
+			t.Errorf("only %d processes have ended", ended)
+		}
+	}
+}
+
 // A buffer that is too small loses events, and says how many.
 func TestLostEventsAreCounted(t *testing.T) {
 	tracer := open(t, trace.Options{Buffer: 64 << 10})

@@ -101,11 +101,7 @@ func (t *Tracer) Begin(trial bench.Trial, began time.Duration) {
 		return
 	}
 	t.began, t.present = began, &recording.Recording{}
-	err := t.follow(trial.Cell)
-	if err == nil {
-		err = t.attach()
-	}
-	if err != nil {
+	if err := t.start(trial.Cell); err != nil {
 		t.present.Failed = err.Error()
 	}
 }
@@ -152,8 +148,8 @@ func (t *Tracer) recording() *recording.Recording {
 // daemonsTime is how long an engine may take to say which its daemons are.
 const daemonsTime = 5 * time.Second
 
-// follow has the programs follow tare, the daemons of a cell's engine, and what these have started.
-func (t *Tracer) follow(cell int) error {
+// start has the programs follow tare, the daemons of a cell's engine, and what these have started.
+func (t *Tracer) start(cell int) error {
 	if err := t.kept.empty(); err != nil {
 		return fmt.Errorf("prepare to trace: %w", err)
 	}
@@ -163,17 +159,40 @@ func (t *Tracer) follow(cell int) error {
 		defer cancel()
 		roots = append(roots, t.Daemons(ctx, cell)...)
 	}
-	all, err := processesBelow(roots)
-	if err != nil {
-		return fmt.Errorf("find the processes to trace: %w", err)
+	if err := t.attach(); err != nil {
+		return err
 	}
-	t.present.Processes = all
-	for _, p := range all {
-		if err := t.kept.followed.Put(uint32(p.ID), uint64(1)); err != nil {
-			return fmt.Errorf("trace process %d: %w", p.ID, err)
+	return t.follow(roots)
+}
+
+// mostListings bounds how often the processes are listed before all are followed: two suffice unless one starts another
+// just then.
+const mostListings = 10
+
+// follow has the programs, which are attached, follow some processes and all that they have started. What these start
+// from then on, the programs follow by themselves; what one has started before, but after it was listed, is in the next
+// list.
+func (t *Tracer) follow(roots []int) error {
+	for range mostListings {
+		all, err := processesBelow(roots)
+		if err != nil {
+			return fmt.Errorf("find the processes to trace: %w", err)
+		}
+		before := len(t.present.Processes)
+		for _, p := range all {
+			switch err := t.kept.followed.Update(uint32(p.ID), uint64(1), ebpf.UpdateNoExist); {
+			case errors.Is(err, ebpf.ErrKeyExist): // listed before, or there is an event of its fork
+			case err != nil:
+				return fmt.Errorf("trace process %d: %w", p.ID, err)
+			default:
+				t.present.Processes = append(t.present.Processes, p)
+			}
+		}
+		if len(t.present.Processes) == before {
+			return nil
 		}
 	}
-	return nil
+	return errors.New("find the processes to trace: they start others too fast")
 }
 
 // attach attaches all programs.

@@ -25,11 +25,15 @@ const (
 
 // Limits on a recording that is read. They prevent a small hostile file from causing a large allocation.
 const (
-	maxEvents = 1 << 19
-	maxText   = 64 << 20                     // bytes of its JSON
-	maxNumber = 1 << 30                      // of a process
-	maxTime   = 24 * time.Hour               // between two events
-	maxSize   = bench.MaxTraceBytes - 16<<10 // of the encoded events
+	maxEvents    = 1 << 19 // and stacks
+	maxProcesses = 1 << 16 // those that are followed are a quarter of that
+	maxTexts     = 1 << 16
+	maxLength    = 4096                         // of a text, in bytes: of a kernel's function it is at most 512
+	maxDepth     = 64                           // of a stack, twice what is recorded
+	maxText      = 16 << 20                     // bytes of its JSON: of what fits into maxSize, it is some 3 MiB
+	maxNumber    = 1 << 30                      // of a process
+	maxTime      = 24 * time.Hour               // between two events
+	maxSize      = bench.MaxTraceBytes - 16<<10 // of the encoded events
 )
 
 // columns is a Recording as JSON: for each field of its events a list, which compresses well.
@@ -174,6 +178,10 @@ func unpack(packed string) (*columns, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("it has more than %d bytes", maxText)
 	}
+	// Each process has a brace and each stack a bracket, and few texts have any: far too many are not even made.
+	if bytes.Count(text, []byte("{")) > maxProcesses+maxTexts || bytes.Count(text, []byte("[")) > maxEvents+maxTexts {
+		return nil, errors.New("it has too many processes or stacks")
+	}
 	c := &columns{}
 	return c, json.Unmarshal(text, c)
 }
@@ -192,7 +200,27 @@ func (c *columns) check() error {
 			return fmt.Errorf("it has %d times, but %d values of something else", n, length)
 		}
 	}
+	for _, l := range []struct {
+		name    string
+		n, most int
+	}{
+		{"processes", len(c.Processes), maxProcesses},
+		{"stacks", len(c.Stacks), maxEvents},
+		{"texts", len(c.Texts), maxTexts},
+	} {
+		if l.n > l.most {
+			return fmt.Errorf("it has %d %s, and at most %d can be read", l.n, l.name, l.most)
+		}
+	}
+	for _, s := range c.Texts {
+		if len(s) > maxLength {
+			return fmt.Errorf("it has a text of %d bytes, and at most %d can be read", len(s), maxLength)
+		}
+	}
 	for _, stack := range c.Stacks {
+		if len(stack) > maxDepth {
+			return fmt.Errorf("it has a stack of %d functions, and at most %d can be read", len(stack), maxDepth)
+		}
 		if !within(stack, 0, len(c.Texts)) {
 			return errors.New("a stack has a function without a name")
 		}

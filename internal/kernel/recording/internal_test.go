@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,6 +32,11 @@ func TestHostileColumnsAreRefused(t *testing.T) {
 		"not in the trial":         func(c *columns) { c.First = 1 << 60 },
 		"at no valid time":         func(c *columns) { c.After[1] = -1 },
 		"of kind 9":                func(c *columns) { c.Kind[0] = 9 },
+		"65537 processes":          func(c *columns) { c.Processes = make([]Process, 65537) },
+		"524289 stacks":            func(c *columns) { c.Stacks = make([][]int, 524289) },
+		"a stack of 65 functions":  func(c *columns) { c.Stacks[0] = make([]int, 65) },
+		"65537 texts":              func(c *columns) { c.Texts = make([]string, 65537) },
+		"a text of 4097 bytes":     func(c *columns) { c.Texts[1] = strings.Repeat("x", 4097) },
 	} {
 		c := whole()
 		spoil(c)
@@ -42,6 +48,23 @@ func TestHostileColumnsAreRefused(t *testing.T) {
 	c.Took[1] = -1
 	if c.check() == nil {
 		t.Error("a call that ended before it began was taken")
+	}
+}
+
+// What becomes large in memory is refused before it is read, however small it is while it is compressed.
+func TestHostileTextIsRefused(t *testing.T) {
+	for want, c := range map[string]*columns{
+		"more than 16777216 bytes":     {Took: make([]int64, 9<<20)},
+		"too many processes or stacks": {Processes: make([]Process, 150_000)},
+		"it has too many processes or": {Stacks: slices.Repeat([][]int{{}}, 600_000)},
+	} {
+		packed, err := pack(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := unpack(packed); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d bytes are read: %v, want %q", len(packed), err, want)
+		}
 	}
 }
 

@@ -780,3 +780,82 @@ func TestTemplate(t *testing.T) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
+
+// What an image's programs leave in the cluster leads tare to no other file, of which it would change text, owner or mode.
+func TestHostileCluster(t *testing.T) {
+	for name, plant := range map[string]func(cluster, victim string) error{
+		"a link in place of a file": func(cluster, victim string) error {
+			return os.Symlink(victim, filepath.Join(cluster, "pg_hba.conf"))
+		},
+		"a link among the tables": func(cluster, victim string) error {
+			return os.Symlink(victim, filepath.Join(cluster, "global", "1"))
+		},
+		"a link in place of a directory": func(cluster, victim string) error {
+			return os.Symlink(filepath.Dir(victim), filepath.Join(cluster, "base"))
+		},
+		"a link in place of the cluster": func(cluster, victim string) error {
+			return errors.Join(os.RemoveAll(cluster), os.Symlink(filepath.Dir(victim), cluster))
+		},
+		"a pipe": func(cluster, _ string) error { return syscall.Mkfifo(filepath.Join(cluster, "pg_hba.conf"), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			outside := t.TempDir()
+			victim := filepath.Join(outside, "pg_hba.conf")
+			b := madeCluster(t)
+			err := errors.Join(os.WriteFile(victim, []byte("mine"), 0o640), os.WriteFile(filepath.Join(outside, "PG_VERSION"), nil,
+				0o640), plant(b.at, victim))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for step, err := range map[string]error{"configure": b.configure(t.Context()), "finish": b.finish()} {
+				if err == nil || !strings.Contains(err.Error(), "director") {
+					t.Errorf("%s: err = %v", step, err)
+				}
+			}
+			text, err := os.ReadFile(victim)
+			if info, err := os.Stat(victim); err != nil || info.Mode() != 0o640 {
+				t.Errorf("another file has mode %v: %v", info.Mode(), err)
+			}
+			if entries, _ := os.ReadDir(outside); err != nil || string(text) != "mine" || len(entries) != 2 {
+				t.Errorf("another file is now %q, in a directory with %d: %v", text, len(entries), err)
+			}
+		})
+	}
+}
+
+// The files that tare puts into a cluster take the place of those that are there, and belong to its user.
+func TestConfigure(t *testing.T) {
+	b := madeCluster(t)
+	if err := b.configure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(b.at, "pg_hba.conf"))
+	if err != nil || !strings.Contains(string(text), "md5") || strings.Contains(string(text), "trust") {
+		t.Errorf("pg_hba.conf is %q: %v", text, err)
+	}
+	key, err := os.Stat(filepath.Join(b.at, keyFile))
+	if err != nil || key.Mode() != 0o600 {
+		t.Fatalf("the key has mode %v: %v", key.Mode(), err)
+	}
+	if stat, ok := key.Sys().(*syscall.Stat_t); !ok || os.Geteuid() == 0 && stat.Uid != 65534 {
+		t.Errorf("the key has owner %d", stat.Uid)
+	}
+	if err := b.finish(); err != nil || b.bytes == 0 {
+		t.Errorf("a cluster of %d bytes: %v", b.bytes, err)
+	}
+}
+
+// madeCluster is a builder with what there is after initdb, as far as tare looks at it.
+func madeCluster(t *testing.T) *builder {
+	t.Helper()
+	b := &builder{template: &template{dir: t.TempDir()}, user: "65534:65534"}
+	b.at = b.data()
+	control := binary.NativeEndian.AppendUint32(make([]byte, 16), 1) // shut down
+	err := errors.Join(os.MkdirAll(filepath.Join(b.at, "global"), 0o700),
+		os.WriteFile(filepath.Join(b.at, "global", "pg_control"), control, 0o600),
+		os.WriteFile(filepath.Join(b.at, "PG_VERSION"), []byte("17\n"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}

@@ -290,10 +290,31 @@ func (b *builder) start(
 	return supervise.StartListening(ctx, b.engine, spec, &b.clock, role, log.writer)
 }
 
+// open opens the directory of the cluster. The image's programs could write there: what they left must not lead tare,
+// which is root, to other files.
+func (b *builder) open() (*os.Root, error) {
+	if info, err := os.Lstat(b.at); err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("%s, where the image's initdb should make a cluster, is no directory (%v)", b.at, info.Mode())
+	}
+	cluster, err := os.OpenRoot(b.at)
+	if err != nil {
+		return nil, fmt.Errorf("%w: tare cannot read what the image's initdb has made: run it as root", err)
+	}
+	return cluster, nil
+}
+
 // configure writes what belongs into the cluster's directory.
-func (b *builder) configure(context.Context) error {
-	if _, err := os.Stat(filepath.Join(b.at, "PG_VERSION")); err != nil {
-		return fmt.Errorf("%w: tare cannot read what the image's initdb has made: run it as root", err)
+func (b *builder) configure(context.Context) (err error) {
+	cluster, err := b.open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cluster.Close()) }()
+	if err := checkEntries(cluster); err != nil {
+		return err
+	}
+	if _, err := cluster.Lstat("PG_VERSION"); err != nil {
+		return fmt.Errorf("the image's initdb has made no cluster: %w", err)
 	}
 	cert, key, err := supervise.Certify()
 	if err != nil {
@@ -302,26 +323,31 @@ func (b *builder) configure(context.Context) error {
 	for name, text := range map[string]string{
 		certificateFile: cert, keyFile: key, "pg_hba.conf": "local all all md5\nhost all all all md5\n",
 	} {
-		if err := os.WriteFile(filepath.Join(b.at, name), []byte(text), 0o600); err != nil {
-			return err
-		}
-		if err := b.give(name); err != nil {
+		if err := b.write(cluster, name, text); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// give gives a file to the cluster's user.
-func (b *builder) give(name string) error {
-	if os.Geteuid() != 0 {
-		return nil
+// write makes a file of the cluster's user, in place of one that may be there.
+func (b *builder) write(cluster *os.Root, name, text string) (err error) {
+	if err := cluster.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := cluster.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := f.WriteString(text); err != nil || os.Geteuid() != 0 {
+		return err
 	}
 	owner, group, err := parseUser(b.user)
 	if err != nil {
 		return err
 	}
-	return os.Chown(filepath.Join(b.at, name), owner, group)
+	return f.Chown(owner, group)
 }
 
 func parseUser(s string) (uid, gid int, err error) {
@@ -391,7 +417,9 @@ func (b *builder) bring(ctx context.Context) error {
 	if b.at == b.data() {
 		return nil
 	}
-	return errors.Join(os.Rename(b.at, b.data()), b.removeWork(ctx))
+	err := errors.Join(os.Rename(b.at, b.data()), b.removeWork(ctx))
+	b.at = b.data()
+	return err
 }
 
 // removeWork removes the directory in which plain processes have worked, if there is one.
@@ -408,8 +436,16 @@ func (b *builder) removeWork(ctx context.Context) error {
 
 // finish checks that the cluster was stopped cleanly, and lets every user read it if this is root:
 // the launcher in a container may be the root of a user namespace.
-func (b *builder) finish() error {
-	control, err := os.ReadFile(filepath.Join(b.data(), "global", "pg_control"))
+func (b *builder) finish() (err error) {
+	cluster, err := b.open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cluster.Close()) }()
+	if err := checkEntries(cluster); err != nil {
+		return err
+	}
+	control, err := cluster.ReadFile("global/pg_control")
 	if err != nil {
 		return err
 	}
@@ -417,7 +453,7 @@ func (b *builder) finish() error {
 		return err
 	}
 	for _, name := range []string{"postmaster.pid", "postmaster.opts"} {
-		if err := os.Remove(filepath.Join(b.data(), name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := cluster.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -428,19 +464,31 @@ func (b *builder) finish() error {
 			return err
 		}
 	}
-	return filepath.WalkDir(b.data(), func(name string, e fs.DirEntry, err error) error {
+	return fs.WalkDir(cluster.FS(), ".", func(name string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		if e.IsDir() {
-			return os.Chmod(name, 0o700|forAll)
+			return cluster.Chmod(name, 0o700|forAll)
 		}
-		info, err := e.Info()
+		info, err := cluster.Lstat(name)
 		if err != nil {
 			return err
 		}
 		b.bytes += info.Size()
-		return os.Chmod(name, 0o600|forAll&0o044)
+		return cluster.Chmod(name, 0o600|forAll&0o044)
+	})
+}
+
+// checkEntries returns an error if a cluster has anything but files and directories. PostgreSQL itself makes links only
+// for tablespaces and for a WAL elsewhere, and tare asks for neither.
+func checkEntries(cluster *os.Root) error {
+	return fs.WalkDir(cluster.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || e.Type().IsRegular() {
+			return err
+		}
+		return fmt.Errorf("the image's programs left %.200q in the cluster, which is neither a file nor a directory (%v): "+
+			"choose an image whose initdb makes a plain cluster", name, e.Type())
 	})
 }
 

@@ -530,20 +530,26 @@ func TestSweepOrder(t *testing.T) {
 // A sweep has what was counted of all steps, the rates and times of each, and the knee, in whatever order they came.
 func TestSumUp(t *testing.T) {
 	given := func(clients int, rate float64, notes ...string) step {
-		return step{clients: clients, report: &report.Report{Notes: notes, Values: map[string]float64{
-			Rate: rate, Median: 1 / rate, clientCPU: 0.5, "committed": rate, "delta": -1, failed: 2, failed + ".other": 2,
-			transactions: rate,
-		}}}
+		return step{clients: clients, report: &report.Report{
+			Notes: notes, Distributions: map[string]report.Distribution{"time": "all"},
+			Values: map[string]float64{
+				Rate: rate, Median: 1 / rate, clientCPU: 0.5, "committed": rate, "delta": -1, failed: 2, failed + ".other": 2,
+				transactions: rate, "time.mean": 1 / rate, "connect.p50": 0.001, "stmt.end.p50": 0.001,
+			},
+		}}
 	}
 	got := sumUp([]step{given(8, 400, load.NoteClosedLoop), given(1, 100), given(2, 390, load.NoteFailed)})
 	want := map[string]float64{
-		"knee": 2, Rate: 400, Median: 1.0 / 400, clientCPU: 0.5, transactions: 400,
+		"knee": 2, Rate: 400,
 		"committed": 890, "delta": -3, failed: 6, failed + ".other": 6,
 		Rate + ".c1": 100, Rate + ".c2": 390, Rate + ".c8": 400, Median + ".c1": 0.01, Median + ".c2": 1.0 / 390,
 		Median + ".c8": 1.0 / 400, clientCPU + ".c1": 0.5, clientCPU + ".c2": 0.5, clientCPU + ".c8": 0.5,
 	}
 	if diff := cmp.Diff(want, got.Values); diff != "" {
 		t.Errorf("values (-want +got):\n%s", diff)
+	}
+	if len(got.Distributions) > 0 {
+		t.Errorf("the times of one step are those of the sweep: %v", got.Distributions)
 	}
 	if diff := cmp.Diff([]string{load.NoteClosedLoop, load.NoteFailed}, got.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
@@ -590,12 +596,15 @@ func TestMeasures(t *testing.T) {
 	for _, p := range (workload{}).Params() {
 		params[p.Name] = p.Default
 	}
-	params["parts"], params["sweep"] = "write", "1,4"
+	params["parts"], params["sweep"] = "write1,write", "1,4"
 	for metric, want := range map[string]bool{
-		"write.rate": true, "write.rate.c4": true, "write.rate.c8": false, "write.time.p50": true, "read.rate": false,
-		"read.rate.c4": false, "write.client_cpu": true, "write.client_cpu.c4": true, "write.client_cpu.c8": false,
-		"write.checkpoint": true, "write.connect.p50": true, "postgres.ready": true,
-		"write.memory_load": false,
+		"write.rate": true, "write.rate.c4": true, "write.rate.c8": false, "read.rate": false,
+		"read.rate.c4": false, "write.client_cpu.c4": true, "write.client_cpu.c8": false, "write.time.p50.c4": true,
+		"postgres.ready": true, "write.server.cpu": true, "write.server.switches": true, "write.failed.other": true,
+		"write.checkpoints": true, "write.knee": true, "write1.time.p50": true, "write1.checkpoint": true,
+		// They would be those of the fastest step, or there is no such thing.
+		"write.time.p50": false, "write.client_cpu": false, "write.connect.p50": false, "write.stmt.end.p50": false,
+		"write.transactions": false, "write.checkpoint": false, "write.memory_load": false,
 	} {
 		if got := (workload{}).Measures(params, metric); got != want {
 			t.Errorf("%s is measured: %t", metric, got)

@@ -113,7 +113,7 @@ func (workload) RestingMemory(params map[string]string) int64 {
 	return pages*pageSize + int64(o.scale)*eachScale
 }
 
-// Measures implements bench.PartMeasurer: metrics belong to a part, and some of them to a step of its sweep.
+// Measures implements bench.PartMeasurer: metrics belong to a part, and in a sweep some of them to a step alone.
 func (workload) Measures(params map[string]string, metric string) bool {
 	o, err := parseOptions(params)
 	name, _, _ := strings.Cut(metric, ".")
@@ -124,12 +124,11 @@ func (workload) Measures(params map[string]string, metric string) bool {
 	if i < 0 {
 		return false
 	}
-	if o.parts[i].sweep != nil && metric == name+"."+memoryLoad {
-		return false
-	}
 	step, _ := strings.CutPrefix(metric[strings.LastIndex(metric, ".")+1:], "c")
-	clients, err := strconv.Atoi(step)
-	return err != nil || slices.Contains(o.parts[i].sweep, clients)
+	if clients, err := strconv.Atoi(step); err == nil {
+		return slices.Contains(o.parts[i].sweep, clients)
+	}
+	return o.parts[i].sweep == nil || !isOfStep(strings.TrimPrefix(metric, name+"."))
 }
 
 // CheckParams implements bench.ParamChecker.

@@ -3,7 +3,6 @@ package postgres
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -44,17 +43,24 @@ func stepSuffix(clients int) string { return fmt.Sprintf(".c%d", clients) }
 // sweptMetrics are those that each step of a sweep has.
 func sweptMetrics() []string { return []string{Rate, Median, "time.p99", clientCPU} }
 
-// sumUp makes one report of the steps of a sweep: that of the fastest, with the rates and times of all.
+// isOfStep reports whether a metric of a part tells of one number of clients. Without that number a sweep does not have
+// it: which step is the fastest differs from cell to cell, and times with few clients are not comparable with those of
+// many.
+func isOfStep(metric string) bool {
+	for _, prefix := range []string{"time.", "connect.", "stmt."} {
+		if strings.HasPrefix(metric, prefix) {
+			return true
+		}
+	}
+	return slices.Contains([]string{transactions, offered, clientCPU, memoryLoad, checkpoint}, metric)
+}
+
+// sumUp makes one report of the steps of a sweep: the highest rate, what adds up, and the rates and times of each.
 func sumUp(steps []step) *load.Report {
 	best := slices.MaxFunc(steps, byRate).report
 	all := *best
-	all.Values, all.Series, all.Notes, all.Measured = maps.Clone(best.Values), nil, nil, 0
-	all.Values["knee"] = float64(knee(steps))
-	for name := range best.Values {
-		if isCounted(name) {
-			all.Values[name] = 0
-		}
-	}
+	all.Series, all.Distributions, all.Notes, all.Measured = nil, nil, nil, 0
+	all.Values = map[string]float64{Rate: best.Values[Rate], "knee": float64(knee(steps))}
 	for _, s := range steps {
 		all.Measured += s.report.Measured
 		for name, value := range s.report.Values {

@@ -30,7 +30,7 @@ func Write(w io.Writer, run *bench.Run) error {
 	for i := range run.Header.Plan.Cells {
 		for _, l := range loads {
 			s := summary{run: run, cell: i, load: l}
-			if run.Header.Plan.Cells[i].Control || s.trials() == 0 {
+			if run.Header.Plan.Cells[i].Control || s.trials() == 0 || s.isOfSteps(loads) {
 				continue
 			}
 			if !first {
@@ -86,6 +86,12 @@ func (s *summary) values(metric string) (all []float64) {
 }
 
 func (s *summary) trials() int { return len(s.values("rate")) }
+
+// isOfSteps reports whether the rate is the highest of a sweep: pgbench prints one result for each number of clients.
+func (s *summary) isOfSteps(loads []load) bool {
+	return s.step == "" && s.option("sweep") != "" &&
+		slices.ContainsFunc(loads, func(l load) bool { return l.prefix == s.prefix && l.step != "" })
+}
 
 // median is that of one metric; NaN without values.
 func (s *summary) median(metric string) float64 { return median(s.values(metric)) }

@@ -94,6 +94,31 @@ tps = 9000.000000 (without initial connection time)
 	}
 }
 
+// A sweep has a summary for each step, and none for its highest rate. A part with one client is never swept.
+func TestSweep(t *testing.T) {
+	run := ownRun()
+	run.Header.Metrics[4].Name = "read.rate"
+	for _, c := range run.Header.Plan.Cells {
+		c.Params["sweep"] = "4"
+	}
+	var b strings.Builder
+	if err := pgbench.Write(&b, run); err != nil {
+		t.Fatal(err)
+	}
+	for words, want := range map[string]int{"native read1:": 1, "native read:": 1, "clients: 4": 2, "clients: 8": 0} {
+		if got := strings.Count(b.String(), words); got != want {
+			t.Errorf("%q %d times, want %d:\n%s", words, got, want, b.String())
+		}
+	}
+	for _, c := range run.Header.Plan.Cells {
+		c.Params["sweep"] = ""
+	}
+	b.Reset()
+	if err := pgbench.Write(&b, run); err != nil || !strings.Contains(b.String(), "clients: 8") {
+		t.Errorf("a cell without a sweep has no summary: %v\n%s", err, b.String())
+	}
+}
+
 // With a rate, the number of clients says nothing of times.
 func TestOpenLoop(t *testing.T) {
 	run := ownRun()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bench"
 	load "github.com/tare-bench/tare/internal/load/postgres"
+	"github.com/tare-bench/tare/internal/supervise"
 )
 
 // The codes (SQLSTATE) that have a sentence of their own.
@@ -21,7 +22,7 @@ const (
 )
 
 // explain says what an error means, by its code or by the server's log, and what to do about it. The
-// error of a server that has ended gets the line that tells why.
+// error of a server that has ended gets the line that tells why, and that of one that was never ready its last lines.
 func (s *server) explain(err error) error {
 	if err == nil {
 		return nil
@@ -40,7 +41,14 @@ func (s *server) explain(err error) error {
 	if line := s.log.lastSevere(); line != "" && !errors.Is(err, bench.ErrMismatch) {
 		return fmt.Errorf("%w; the server's log says: %s", err, line)
 	}
-	return err
+	if !errors.Is(err, supervise.ErrNotReady) { // others say themselves what was wrong
+		return err
+	}
+	const enough = 3
+	if lines := s.log.latest(enough); len(lines) > 0 {
+		return fmt.Errorf("%w; the last that it printed: %s", err, strings.Join(lines, "; "))
+	}
+	return fmt.Errorf("%w; it has printed nothing", err)
 }
 
 func adviceOf(said *load.ServerError) string {

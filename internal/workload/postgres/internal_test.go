@@ -27,6 +27,7 @@ import (
 	"github.com/tare-bench/tare/internal/load/postgres/postgrestest"
 	"github.com/tare-bench/tare/internal/load/postgrestls"
 	"github.com/tare-bench/tare/internal/load/turn"
+	"github.com/tare-bench/tare/internal/supervise"
 	"github.com/tare-bench/tare/internal/workload/localtest"
 	"github.com/tare-bench/tare/internal/workload/workloadtest"
 )
@@ -213,6 +214,23 @@ func TestExplain(t *testing.T) {
 	shm := &load.ServerError{Code: codeDiskFull, Message: "could not resize shared memory segment to 9 bytes"}
 	if err := (&server{log: &serverLog{}}).explain(shm); !strings.Contains(err.Error(), "raise shm") {
 		t.Errorf("shared memory: %v", err)
+	}
+}
+
+// What a server that was never ready printed last says why, if anything does.
+func TestExplainNotReady(t *testing.T) {
+	never := fmt.Errorf("the server was %w", supervise.ErrNotReady)
+	s := &server{log: &serverLog{}}
+	if err := s.explain(never); !errors.Is(err, never) || !strings.Contains(err.Error(), "printed nothing") {
+		t.Errorf("of a silent one: %v", err)
+	}
+	_, _ = io.WriteString(s.log.writer(), "one\ntwo\nthree\nwaiting for data\n")
+	err := s.explain(never)
+	if !errors.Is(err, never) || !strings.HasSuffix(err.Error(), "printed: two; three; waiting for data") {
+		t.Errorf("err = %v", err)
+	}
+	if err := s.explain(io.EOF); !errors.Is(err, io.EOF) || strings.Contains(err.Error(), "printed") {
+		t.Errorf("another error: %v", err)
 	}
 }
 

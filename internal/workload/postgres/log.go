@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -170,6 +171,13 @@ func (l *serverLog) text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Join(append(append([]string(nil), l.severe...), l.last...), "\n")
+}
+
+// latest returns up to n of the last lines.
+func (l *serverLog) latest(n int) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.last[max(0, len(l.last)-n):])
 }
 
 // lastSevere is the last line that tells of a failure; empty without one.

@@ -140,13 +140,16 @@ func TestFailures(t *testing.T) {
 		}
 	}
 	exec("ALTER DATABASE postgres SET default_transaction_isolation = 'repeatable read'")
-	r := mustRun(t, s, "script="+postgres.TPCBLike, "clients=4", "time=300ms", "warmup=0s")
+	r := mustRun(t, s, "script="+postgres.TPCBLike, "clients=4", "time=300ms", "warmup=100ms")
 	v := r.Values
 	if v["failed.serialization"] == 0 || v["failed"] != v["failed.serialization"] || v["transactions"] == 0 {
 		t.Errorf("values %v", v)
 	}
 	if diff := cmp.Diff([]string{postgres.NoteClosedLoop, postgres.NoteFailed}, r.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+	if all := fmt.Sprint(v["committed"] + v["refused"]); all != r.Facts["sent"] || v["refused"] <= v["failed"] {
+		t.Errorf("%s committed and refused, of which %v failed; %s were begun", all, v["failed"], r.Facts["sent"])
 	}
 	if got := sums(t, c); got[0] != fmt.Sprint(v["committed"]) || got[1] != got[4] {
 		t.Errorf("sums %v, committed %v", got, v["committed"])

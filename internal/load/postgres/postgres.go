@@ -36,6 +36,7 @@
 //	committed             all that ended well, with those of the warm-up and of a stretch: for a
 //	                      comparison with the tables
 //	delta                 the sum of the deltas that these wrote, or would have written
+//	refused               all that the server refused, likewise: with committed, all that it had to do
 //	offered               the rate of an open loop
 //	time.p50 … p99.9      from the first statement sent, or from when it was due in an open loop, to
 //	time.min, max,        the answer to the last; the distribution is "time"

@@ -50,7 +50,7 @@ func (o *outcome) report() (*load.Report, error) {
 	r.Values["rate"] = o.rate()
 	r.Values["transactions"] = float64(t.good)
 	r.Values["committed"], r.Values["delta"] = float64(t.committed), float64(t.delta)
-	r.Values["failed"] = float64(t.failures())
+	r.Values["refused"], r.Values["failed"] = float64(t.refused), float64(t.failures())
 	for k := range kinds {
 		r.Values["failed."+k.String()] = float64(t.failed[k])
 		if t.why[k] != nil {

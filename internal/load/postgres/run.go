@@ -110,6 +110,7 @@ func (t *target) stretch(r *load.Report, before *outcome) error {
 	o.facts(r, before.tally.begun+o.tally.begun, before.sendTime+o.sendTime)
 	r.Values["committed"] += float64(o.tally.committed)
 	r.Values["delta"] += float64(o.tally.delta)
+	r.Values["refused"] += float64(o.tally.refused)
 	if err != nil || o.tally.timely == 0 {
 		return nil
 	}

@@ -17,6 +17,7 @@ type tally struct {
 	delta     int64 // sum of the deltas of these
 	good      int64 // of those that began after the warm-up
 	timely    int64 // that have ended well within the time
+	refused   int64 // all that the server has refused, with the warm-up
 	failed    [kinds]int64
 	why       [kinds]error // the first failure of each kind
 	seconds   []second     // of the measured time
@@ -42,7 +43,7 @@ func newTally(p *plan) tally {
 	return t
 }
 
-// refuse counts a transaction that the server has refused, unless it was in the warm-up.
+// refuse counts a transaction that the server has refused. One of the warm-up has not failed.
 func (t *tally) refuse(e *ServerError, counts bool) {
 	k := other
 	switch e.Code {
@@ -54,6 +55,7 @@ func (t *tally) refuse(e *ServerError, counts bool) {
 	if t.why[k] == nil {
 		t.why[k] = e
 	}
+	t.refused++
 	if counts {
 		t.failed[k]++
 	}
@@ -77,6 +79,7 @@ func (t *tally) add(o *tally) {
 	t.begun += o.begun
 	t.committed += o.committed
 	t.delta += o.delta
+	t.refused += o.refused
 	t.good += o.good
 	t.timely += o.timely
 	for i := range o.seconds {

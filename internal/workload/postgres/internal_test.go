@@ -552,14 +552,14 @@ func TestSumUp(t *testing.T) {
 			Notes: notes, Distributions: map[string]report.Distribution{"time": "all"},
 			Values: map[string]float64{
 				Rate: rate, Median: 1 / rate, clientCPU: 0.5, "committed": rate, "delta": -1, failed: 2, failed + ".other": 2,
-				transactions: rate, "time.mean": 1 / rate, "connect.p50": 0.001, "stmt.end.p50": 0.001,
+				"refused": 3, transactions: rate, "time.mean": 1 / rate, "connect.p50": 0.001, "stmt.end.p50": 0.001,
 			},
 		}}
 	}
 	got := sumUp([]step{given(8, 400, load.NoteClosedLoop), given(1, 100), given(2, 390, load.NoteFailed)})
 	want := map[string]float64{
 		"knee": 2, Rate: 400,
-		"committed": 890, "delta": -3, failed: 6, failed + ".other": 6,
+		"committed": 890, "delta": -3, failed: 6, failed + ".other": 6, "refused": 9,
 		Rate + ".c1": 100, Rate + ".c2": 390, Rate + ".c8": 400, Median + ".c1": 0.01, Median + ".c2": 1.0 / 390,
 		Median + ".c8": 1.0 / 400, clientCPU + ".c1": 0.5, clientCPU + ".c2": 0.5, clientCPU + ".c8": 0.5,
 	}
@@ -571,6 +571,23 @@ func TestSumUp(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{load.NoteClosedLoop, load.NoteFailed}, got.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+}
+
+// What the server counts is divided by all transactions that it had: also those that it refused in the warm-up, which
+// have not failed.
+func TestPerTransaction(t *testing.T) {
+	r := partResult{
+		counted: counts{"wal": 1200, "read": 24, "hit": 0}, cpu: 12 * time.Second,
+		report: &report.Report{Values: map[string]float64{"committed": 8, "refused": 4, failed: 1}},
+	}
+	for name, want := range map[string]float64{walEach: 100, readsEach: 2, cpuEach: 1} {
+		if got := r.values()[name]; got != want {
+			t.Errorf("%s = %v, want %v", name, got, want)
+		}
+	}
+	if got := (step{report: r.report}).transactions(); got != 12 {
+		t.Errorf("%v transactions of a step, want 12", got)
 	}
 }
 

@@ -109,7 +109,7 @@ func (r partResult) values() map[string]float64 {
 	if pages := r.counted["hit"] + r.counted["read"]; pages > 0 {
 		all[hitRatio] = r.counted["hit"] / pages
 	}
-	n := r.report.Values["committed"] + r.report.Values[failed]
+	n := transactionsOf(r.report)
 	if n <= 0 {
 		return all
 	}

@@ -21,8 +21,10 @@ type step struct {
 	inside  *supervise.Counts
 }
 
-// transactions is how many the server had to do, also those of the warm-up, which it counts.
-func (s step) transactions() float64 { return s.report.Values["committed"] + s.report.Values[failed] }
+// transactions is how many the server had to do, also those of the warm-up, which it counts: failed is without them.
+func (s step) transactions() float64 { return transactionsOf(s.report) }
+
+func transactionsOf(r *load.Report) float64 { return r.Values["committed"] + r.Values["refused"] }
 
 // order are the numbers of clients of a part, one after the other. Those of a sweep are in an order that is drawn for
 // each block and part, the same in all cells of a block: in a fixed one, what grows or warms up from step to step would
@@ -83,7 +85,7 @@ func sumUp(steps []step) *load.Report {
 // isCounted reports whether a value of a report adds up over the steps: all transactions of a sweep were committed, or
 // have failed.
 func isCounted(name string) bool {
-	return name == "committed" || name == "delta" || name == failed || strings.HasPrefix(name, failed+".")
+	return slices.Contains([]string{"committed", "delta", "refused", failed}, name) || strings.HasPrefix(name, failed+".")
 }
 
 // knee returns the fewest clients that reach about the highest rate of a sweep.

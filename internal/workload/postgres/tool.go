@@ -197,7 +197,7 @@ func (r toolRun) read(output []byte) (*load.Report, error) {
 	if counted.Transactions == 0 {
 		return nil, fmt.Errorf("%s: no transaction ended well within the time: choose a longer one", toolName)
 	}
-	return r.report(counted, results[0].Transactions)
+	return r.report(counted, results[0])
 }
 
 // readLog reads all files of the log: each thread writes one.
@@ -220,12 +220,13 @@ func (r toolRun) readLog(l *pgbench.Log) error {
 	return nil
 }
 
-// report reports the transactions that count; all is the number of those that ended well.
-func (r toolRun) report(l *pgbench.Log, all int64) (*load.Report, error) {
+// report reports the transactions that count; all is what pgbench printed of all of them.
+func (r toolRun) report(l *pgbench.Log, all *pgbench.Output) (*load.Report, error) {
 	out := load.NewReport(toolName)
 	rate := float64(l.Transactions) / r.part.length().Seconds()
 	out.Values[Rate], out.Values[transactions] = rate, float64(l.Transactions)
-	out.Values["committed"], out.Values[failed] = float64(all), float64(l.Failed)
+	out.Values["committed"], out.Values["refused"] = float64(all.Transactions), float64(all.Failed)
+	out.Values[failed] = float64(l.Failed)
 	if l.Failed > 0 {
 		out.Notes = append(out.Notes, pgload.NoteFailed)
 	}

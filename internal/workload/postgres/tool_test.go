@@ -24,7 +24,7 @@ number of threads: 2
 maximum number of tries: 1
 duration: 3 s
 number of transactions actually processed: 5
-number of failed transactions: 0 (0.000%)
+number of failed transactions: 3 (37.500%)
 latency average = 1.000 ms
 initial connection time = 2.000 ms
 tps = 2.000000 (without initial connection time)
@@ -48,7 +48,7 @@ func TestToolReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]float64{Rate: 1, transactions: 2, "committed": 5, failed: 1} {
+	for name, want := range map[string]float64{Rate: 1, transactions: 2, "committed": 5, "refused": 3, failed: 1} {
 		if got.Values[name] != want {
 			t.Errorf("%s = %v, want %v", name, got.Values[name], want)
 		}
@@ -81,7 +81,7 @@ func TestToolRateMissed(t *testing.T) {
 		l := pgbench.NewLog()
 		l.Transactions = n
 		l.Times.AddMany(time.Millisecond, n)
-		got, err := toolRun{part: part{name: partLoad, time: "1s", rate: "100"}}.report(l, n)
+		got, err := toolRun{part: part{name: partLoad, time: "1s", rate: "100"}}.report(l, &pgbench.Output{Transactions: n})
 		if err != nil {
 			t.Fatal(err)
 		}

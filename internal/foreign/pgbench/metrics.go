@@ -35,8 +35,9 @@ func Metrics() []bench.Metric {
 		metric("lag", "late start", s, bench.Lower, detail,
 			"Mean delay of a transaction's start behind the moment when it was due."),
 		metric("connect.mean", "mean time to connect", s, bench.Lower, detail,
-			"From the beginning of a connection until the server is ready; with connections that stay open, of all "+
-				"clients together."),
+			"From the beginning of a connection until the server is ready, with a connection for each transaction."),
+		metric("connect.all", "time until all clients were connected", s, bench.Lower, detail,
+			"From the beginning of the first connection until the last client had its own, with connections that stay open."),
 		metric("transactions", "transactions", n, bench.Neither, detail, "Transactions that ended well."),
 		metric("skipped", "skipped transactions", n, bench.Lower, detail,
 			"Transactions that did not begin, because they were later than the limit."),

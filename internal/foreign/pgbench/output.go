@@ -30,7 +30,8 @@ type Output struct {
 	Retries          int64
 	Mean, StdDev     float64 // of times
 	Lag              float64 // mean delay of the start behind the schedule; NaN without a rate
-	Connect          float64 // mean time to connect, or of all first connections
+	Connect          float64 // mean time to connect, where each transaction had a connection of its own
+	ConnectAll       float64 // until all clients were connected, where connections stayed open
 	Reconnects       bool    // each transaction had a connection of its own
 	Rate             float64 // transactions in each second, without the time to connect where that is known
 	Version          string  // of pgbench, and of the server if that differs
@@ -52,7 +53,7 @@ type Step struct {
 
 func newOutput(file string, line int) *Output {
 	nan := math.NaN()
-	return &Output{File: file, Line: line, Mean: nan, StdDev: nan, Lag: nan, Connect: nan, Rate: nan}
+	return &Output{File: file, Line: line, Mean: nan, StdDev: nan, Lag: nan, Connect: nan, ConnectAll: nan, Rate: nan}
 }
 
 // Where is the place of the output, for messages.
@@ -287,7 +288,9 @@ func setter(words string) func(o *Output, value string) error {
 		return mean
 	case "latency stddev":
 		return func(o *Output, v string) error { return milliseconds(&o.StdDev, v) }
-	case "initial connection time", "average connection time":
+	case "initial connection time":
+		return func(o *Output, v string) error { return milliseconds(&o.ConnectAll, v) }
+	case "average connection time":
 		return func(o *Output, v string) error { return milliseconds(&o.Connect, v) }
 	case "rate limit schedule lag":
 		return lag

@@ -55,9 +55,15 @@ func TestOutputWithLog(t *testing.T) {
 	if trial.Began.IsZero() || trial.Failed != "" || len(trial.Distributions) != 1 {
 		t.Errorf("the trial is %+v", trial)
 	}
-	for _, name := range []string{"load.rate", "load.time.p50", "load.time.p99.9", "load.time.mean", "load.connect.mean"} {
+	for _, name := range []string{"load.rate", "load.time.p50", "load.time.p95", "load.time.mean", "load.connect.all"} {
 		if !(trial.Values[name] > 0) {
 			t.Errorf("%s = %v", name, trial.Values[name])
+		}
+	}
+	// Of 240 transactions two are beyond the first, and the time until all are connected is not that of one connection.
+	for _, name := range []string{"load.time.p99", "load.time.p99.9", "load.connect.mean"} {
+		if v, known := trial.Values[name]; known {
+			t.Errorf("%s = %v, want none", name, v)
 		}
 	}
 	// pgbench computed the same mean, of which it prints three decimals.

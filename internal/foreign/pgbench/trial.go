@@ -57,7 +57,7 @@ func (o *Output) trial() foreign.Trial {
 	}
 	for name, v := range map[string]float64{
 		"rate": o.Rate, "time.mean": o.Mean, "time.stddev": o.StdDev, "lag": o.Lag, "connect.mean": o.Connect,
-		"transactions": float64(o.Transactions), "skipped": float64(o.Skipped), "failed": float64(o.Failed),
+		"connect.all": o.ConnectAll, "transactions": float64(o.Transactions), "skipped": float64(o.Skipped), "failed": float64(o.Failed),
 		"retries": float64(o.Retries),
 	} {
 		Put(&t, name, v) // unless it is not known
@@ -97,6 +97,9 @@ func InitTrial(o *Output) foreign.Trial {
 	return t
 }
 
+// minTail is how many transactions must lie beyond a percentile, as in tare's own measurements.
+const minTail = 10
+
 // AddTo adds to a trial what only the log tells. What pgbench printed is of all transactions, and
 // those in the log may be a part of them; but it printed only three decimals of milliseconds.
 func (l *Log) AddTo(t *foreign.Trial) error {
@@ -124,7 +127,9 @@ func (l *Log) AddTo(t *foreign.Trial) error {
 		return nil
 	}
 	for _, p := range Percentiles() {
-		Put(t, fmt.Sprintf("time.p%v", p), l.Times.Percentile(p))
+		if p == 50 || all*(100-p)/100 >= minTail {
+			Put(t, fmt.Sprintf("time.p%v", p), l.Times.Percentile(p))
+		}
 	}
 	d, err := l.Times.Distribution()
 	if err != nil {

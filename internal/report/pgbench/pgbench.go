@@ -131,8 +131,9 @@ func (s *summary) String() string {
 		line(true, "tps = %f (including reconnection times)", tps)
 		return b.String()
 	}
-	// Of pgbench's it is the time of all clients together, which tare's own do not measure.
-	line(connect > 0 && s.run.Header.Imported, "initial connection time = %.3f ms", 1e3*connect)
+	// Only imported runs have it: tare's own clients do not measure it.
+	all := nonZero(s.median("connect.all"))
+	line(all > 0, "initial connection time = %.3f ms", 1e3*all)
 	line(true, "tps = %f (without initial connection time)", tps)
 	return b.String()
 }

@@ -18,7 +18,7 @@ const (
 	maxList    = 100
 	maxScale   = 10_000
 	maxClients = 1000
-	maxRate    = 10_000_000
+	maxRate    = 1_000_000
 	maxTime    = 3600
 	maxTimes   = 1000
 )
@@ -118,6 +118,14 @@ func (c *converter) experiment() Experiment {
 	if len(e.ClientRates) > 0 && len(e.Rates) > 0 {
 		c.note(c.values["SETRATES"].line, "SETRATES is ignored, as in pgbench-tools: CLIENTRATES is set too")
 		e.Rates = nil
+	}
+	for _, clients := range e.Clients {
+		i := slices.IndexFunc(e.ClientRates, func(r int) bool { return clients*r > maxRate })
+		if i >= 0 {
+			c.fail("CLIENTRATES", "lower it, or take fewer clients", "CLIENTRATES has %d, which with %d clients is a rate of %d; "+
+				"tare sends at most %d transactions per second", e.ClientRates[i], clients, clients*e.ClientRates[i], maxRate)
+			break
+		}
 	}
 	if e.Blocks < 6 {
 		c.note(c.values["SETTIMES"].line, "SETTIMES=%d becomes %[1]d blocks. Intervals need 6 blocks, and verdicts more: "+

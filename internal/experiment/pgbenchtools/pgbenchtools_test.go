@@ -73,6 +73,11 @@ func TestMistakes(t *testing.T) {
 		grid + "TESTRESET=./drop\n":             {`c:3:1: TESTRESET is "./drop", which is not an absolute path`},
 		grid + "TESTRESET='/opt/re\x01set a'\n": {`c:3:1: TESTRESET is "/opt/re\x01set a", which has a character that cannot be shown`},
 		grid + "TESTRESET=/opt/\xff\n":          {`c:3:1: TESTRESET is "/opt/\xff", which has a character that cannot be shown`},
+		grid + "SETRATES=\"100 1000001\"\n":     {`c:3:1: SETRATES has "1000001"; each must be a whole number from 1 to 1000000`},
+		grid + "CLIENTRATES=\"9 500001\"\n": {
+			"c:3:1: CLIENTRATES has 500001, which with 2 clients is a rate of 1000002; tare sends at most 1000000 transactions",
+		},
+		grid + "CLIENTRATES=500000\n":           nil,
 		"SCALES=\"1 none\"\nSETCLIENTS=\"\"\n":  {`c:1:1: SCALES has "none"; each must be a whole number from 1 to 10000`},
 		"  SCALES=\"\"\nSETCLIENTS=\"1\"\n":     {"c:1:3: SCALES is empty"},
 		"SCALES=\"\"\nSETCLIENTS=\"\"\n":        {"c:1:1: SCALES is empty", "c:2:1: SETCLIENTS is empty"},

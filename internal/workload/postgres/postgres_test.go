@@ -313,7 +313,13 @@ func TestTool(t *testing.T) {
 	if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	v := good(t, measure(t, e, bench.Spec{}, 1, "tool", "pgbench", "parts", "write1,load", "script", script))
+	samples := measure(t, e, bench.Spec{}, 1, "tool", "pgbench", "parts", "write1,load", "script", script)
+	v := good(t, samples)
+	for _, fact := range []string{"pgbench", "pgbench version", "script"} {
+		if samples[0].Applied == nil || samples[0].Applied.Facts[fact] == "" {
+			t.Errorf("%s is not among what was applied: %+v", fact, samples[0].Applied)
+		}
+	}
 	above(t, v, "write1.rate", "write1.time.p50", "write1.server.syncs", "load.rate", "load.server.wal")
 	if testing.Short() {
 		return

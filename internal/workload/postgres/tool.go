@@ -109,6 +109,9 @@ func (t *trial) runTool(ctx context.Context, p part) (report *load.Report, err e
 	if r.warmup, err = time.ParseDuration(t.task.Params["warmup"]); err != nil {
 		return nil, err
 	}
+	if err := t.attestTool(p); err != nil {
+		return nil, err
+	}
 	ssl := map[bool]string{true: "require", false: "disable"}[t.options.tls]
 	l := supervise.Launch{
 		Launch: agent.Launch{CPUs: affinity.Format(t.cpus.client), Files: openFiles}, Agent: t.template.agent,
@@ -126,7 +129,33 @@ func (t *trial) runTool(ctx context.Context, p part) (report *load.Report, err e
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", toolName, err)
 	}
-	return r.read(output)
+	if report, err = r.read(output); err != nil {
+		return nil, err
+	}
+	if version := report.Facts["version"]; version != "" { // before 14 it does not tell
+		t.applied.Facts[toolName+" version"] = version
+	}
+	return report, nil
+}
+
+// attestTool compares pgbench and the user's script with those of the trials before: somebody may change the files
+// during a run.
+func (t *trial) attestTool(p part) error {
+	files := map[string]string{toolName: t.toolPath}
+	if filepath.IsAbs(p.script) {
+		files["script"] = p.script
+	}
+	for name, file := range files {
+		digest, err := supervise.FileDigest(file)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		if err := t.compare("tool "+file, nil, facts{name: digest}); err != nil {
+			return fmt.Errorf("%w: %s has changed during the run: run again", err, file)
+		}
+		t.applied.Facts[name] = digest
+	}
+	return nil
 }
 
 // toolArguments are the arguments of pgbench.
@@ -223,6 +252,7 @@ func (r toolRun) readLog(l *pgbench.Log) error {
 // report reports the transactions that count; all is what pgbench printed of all of them.
 func (r toolRun) report(l *pgbench.Log, all *pgbench.Output) (*load.Report, error) {
 	out := load.NewReport(toolName)
+	out.Facts["version"] = all.Version
 	rate := float64(l.Transactions) / r.part.length().Seconds()
 	out.Values[Rate], out.Values[transactions] = rate, float64(l.Transactions)
 	out.Values["committed"], out.Values["refused"] = float64(all.Transactions), float64(all.Failed)

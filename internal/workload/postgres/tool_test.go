@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tare-bench/tare/internal/bench"
+	"github.com/tare-bench/tare/internal/engine/enginetest"
 	"github.com/tare-bench/tare/internal/foreign/pgbench"
 	pgload "github.com/tare-bench/tare/internal/load/postgres"
 )
@@ -58,6 +61,44 @@ func TestToolReport(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{pgload.NoteFailed, pgload.NoteClosedLoop}, got.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+}
+
+// A script or pgbench that changes during a run fails the trial; another script is another one.
+func TestAttestTool(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	tool, script := write("pgbench", "1"), write("a.sql", "SELECT 1;")
+	f := &fixture{toolPath: tool, task: bench.Task{
+		Common: new(bench.Common), Engine: enginetest.NewFake(enginetest.FakeConfig{Name: "native"}),
+	}}
+	attest := func(script string) (facts, error) {
+		one := &trial{fixture: f, applied: bench.Applied{Facts: facts{}}}
+		err := one.attestTool(part{script: script})
+		return one.applied.Facts, err
+	}
+	got, err := attest(script)
+	if err != nil || got[toolName] == got["script"] || !strings.HasPrefix(got["script"], "sha256:") {
+		t.Errorf("the facts are %v: %v", got, err)
+	}
+	for _, other := range []string{script, write("b.sql", "SELECT 2;"), scriptTPCB} {
+		if _, err := attest(other); err != nil {
+			t.Errorf("%s: %v", other, err)
+		}
+	}
+	write("a.sql", "SELECT 3;")
+	if _, err := attest(script); !errors.Is(err, bench.ErrMismatch) || !strings.Contains(err.Error(), script+" has changed") {
+		t.Errorf("a changed script: %v", err)
+	}
+	write("pgbench", "2")
+	if _, err := attest(scriptTPCB); !errors.Is(err, bench.ErrMismatch) || !strings.Contains(err.Error(), tool+" has changed") {
+		t.Errorf("another pgbench: %v", err)
 	}
 }
 

@@ -45,6 +45,12 @@ func Switches(counted ...*Counts) (n float64, known bool) {
 	return n, !math.IsNaN(n)
 }
 
+// Busy is how many CPUs a process used on average since its start; false if that is not known.
+func (c *Counts) Busy() (cpus float64, known bool) {
+	cpus = (c.tally.UserTime + c.tally.SystemTime) / c.age
+	return cpus, c.age > 0 && !math.IsNaN(cpus)
+}
+
 // A counter is a metric that is computed from Counts.
 type counter struct {
 	bench.Metric

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/kernel/cgroup"
+	"github.com/tare-bench/tare/internal/kernel/proc"
 )
 
 // What went backward, of one process of several, is not known; the rest is.
@@ -37,5 +38,17 @@ func TestBackward(t *testing.T) {
 	}
 	if seen != len(want) {
 		t.Errorf("%d of %d counters are there", seen, len(want))
+	}
+}
+
+func TestBusy(t *testing.T) {
+	c := Counts{age: 4, tally: proc.Tally{UserTime: 3, SystemTime: 3}}
+	if busy, known := c.Busy(); busy != 1.5 || !known {
+		t.Errorf("Busy = %v, %t, want 1.5 CPUs", busy, known)
+	}
+	for _, c := range []Counts{{}, unknownCounts()} {
+		if busy, known := c.Busy(); known {
+			t.Errorf("Busy = %v of a process about which nothing is known", busy)
+		}
 	}
 }

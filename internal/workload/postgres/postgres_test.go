@@ -320,7 +320,10 @@ func TestTool(t *testing.T) {
 			t.Errorf("%s is not among what was applied: %+v", fact, samples[0].Applied)
 		}
 	}
-	above(t, v, "write1.rate", "write1.time.p50", "write1.server.syncs", "load.rate", "load.server.wal")
+	above(t, v, "write1.rate", "write1.time.p50", "write1.server.syncs", "load.rate", "load.server.wal", "load.client_cpu")
+	if busy := v["load.client_cpu"]; busy > 1.05 {
+		t.Errorf("pgbench used %v of the CPU time that it could have", busy)
+	}
 	if testing.Short() {
 		return
 	}

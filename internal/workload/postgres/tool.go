@@ -132,6 +132,9 @@ func (t *trial) runTool(ctx context.Context, p part) (report *load.Report, err e
 	if report, err = r.read(output); err != nil {
 		return nil, err
 	}
+	if busy, known := running.Count(ctx).Busy(); known {
+		report.Values[clientCPU] = busy / float64(t.toolThreads(p))
+	}
 	if version := report.Facts["version"]; version != "" { // before 14 it does not tell
 		t.applied.Facts[toolName+" version"] = version
 	}
@@ -158,6 +161,9 @@ func (t *trial) attestTool(p part) error {
 	return nil
 }
 
+// toolThreads is how many threads pgbench has: one for each of its CPUs.
+func (t *trial) toolThreads(p part) int { return min(p.clients, max(1, len(t.cpus.client))) }
+
 // toolArguments are the arguments of pgbench.
 func (t *trial) toolArguments(r toolRun) []string {
 	host := t.fixture.socket
@@ -170,7 +176,7 @@ func (t *trial) toolArguments(r toolRun) []string {
 	}
 	args := []string{
 		"-h", host, "-p", strconv.Itoa(port), "-U", userName, "-n", "-M", "prepared", "-c", strconv.Itoa(r.part.clients),
-		"-j", strconv.Itoa(min(r.part.clients, max(1, len(t.cpus.client)))), "-T", strconv.Itoa(r.seconds()),
+		"-j", strconv.Itoa(t.toolThreads(r.part)), "-T", strconv.Itoa(r.seconds()),
 		"-l", "--log-prefix=" + r.prefix,
 		"--random-seed=" + strconv.FormatUint(uint64(uint32(r.part.seed)), 10), // old versions take 32 bits
 	}

@@ -122,8 +122,8 @@ func (c *converter) experiment() Experiment {
 	for _, clients := range e.Clients {
 		i := slices.IndexFunc(e.ClientRates, func(r int) bool { return clients*r > maxRate })
 		if i >= 0 {
-			c.fail("CLIENTRATES", "lower it, or take fewer clients", "CLIENTRATES has %d, which with %d clients is a rate of %d; "+
-				"tare sends at most %d transactions per second", e.ClientRates[i], clients, clients*e.ClientRates[i], maxRate)
+			c.fail("CLIENTRATES", "lower it, or take fewer clients", "CLIENTRATES has %d, which with %d clients is a rate of "+
+				"%d; tare sends at most %d transactions per second", e.ClientRates[i], clients, clients*e.ClientRates[i], maxRate)
 			break
 		}
 	}

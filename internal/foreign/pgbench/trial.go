@@ -57,8 +57,8 @@ func (o *Output) trial() foreign.Trial {
 	}
 	for name, v := range map[string]float64{
 		"rate": o.Rate, "time.mean": o.Mean, "time.stddev": o.StdDev, "lag": o.Lag, "connect.mean": o.Connect,
-		"connect.all": o.ConnectAll, "transactions": float64(o.Transactions), "skipped": float64(o.Skipped), "failed": float64(o.Failed),
-		"retries": float64(o.Retries),
+		"connect.all": o.ConnectAll, "transactions": float64(o.Transactions), "skipped": float64(o.Skipped),
+		"failed": float64(o.Failed), "retries": float64(o.Retries),
 	} {
 		Put(&t, name, v) // unless it is not known
 	}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -28,12 +29,12 @@ func (s *server) explain(err error) error {
 		return nil
 	}
 	if said, ok := errors.AsType[*load.ServerError](err); ok {
-		if advice := adviceOf(said); advice != "" {
+		if advice := s.adviceOf(said); advice != "" {
 			return fmt.Errorf("%w: %s", err, advice)
 		}
 	}
 	log := s.log.text()
-	for _, f := range failures() {
+	for _, f := range s.failures() {
 		if line := lineWith(log, f.words); line != "" {
 			return fmt.Errorf("%w: %s; the server's log says: %s", err, f.means, line)
 		}
@@ -51,21 +52,27 @@ func (s *server) explain(err error) error {
 	return fmt.Errorf("%w; it has printed nothing", err)
 }
 
-func adviceOf(said *load.ServerError) string {
+// trialDiskFull is what a full disk means in a trial.
+const trialDiskFull = "the file system with the cell's data is full: choose another directory with data, a larger " +
+	"tmpfs, or a smaller scale"
+
+func (s *server) adviceOf(said *load.ServerError) string {
 	switch said.Code {
 	case codeDiskFull:
 		if strings.Contains(said.Message, "shared memory segment") { // it has the same code
 			return "/dev/shm is too small: raise shm"
 		}
-		return "the disk with the cell's data is full: choose another with data, or a smaller scale"
+		return cmp.Or(s.diskFull, trialDiskFull)
 	case codeOutOfMemory:
 		return "the server has no memory left: raise memory, or lower shared_buffers or clients"
 	case codeTooManyConnections:
-		return "somebody else is connected too: tare allows for its own connections and some more"
+		return "other clients use this server's connections: end them, or choose a network on which only tare reaches it " +
+			"(bridge or socket)"
 	case codeWrongPassword, codeNotAllowed:
-		return "it does not accept tare's password: does another server listen there?"
+		return "it does not accept tare's password: does another server listen there? choose another port, or leave " +
+			"option port out"
 	case codeNoDatabase:
-		return "it has another cluster: does another server listen there?"
+		return "it has another cluster: does another server listen there? choose another port, or leave option port out"
 	}
 	return ""
 }
@@ -74,7 +81,7 @@ func adviceOf(said *load.ServerError) string {
 type failure struct{ words, means string }
 
 // failures are in the order of causes before effects.
-func failures() []failure {
+func (s *server) failures() []failure {
 	return []failure{
 		{"Address already in use", "another program has taken the server's port or socket: choose another with option port"},
 		{"lock file \"postmaster.pid\" already exists", "another server runs on the same data, or the copy is not fresh"},
@@ -83,8 +90,7 @@ func failures() []failure {
 		{"could not create semaphores", "the kernel has no semaphores left: use fewer clients, or raise kernel.sem"},
 		{"could not create shared memory segment", "the kernel has no shared memory left: raise kernel.shmmni or " +
 			"kernel.shmall"},
-		{"No space left on device", "the file system with the cell's data is full: choose another directory with data, a " +
-			"larger tmpfs, or a smaller scale"},
+		{"No space left on device", cmp.Or(s.diskFull, trialDiskFull)},
 		{"Read-only file system", "the cell's data cannot be written: choose another storage, or leave read_only out"},
 		{"database files are incompatible with server", "the cluster was made by another major version than that of the " +
 			"server"},

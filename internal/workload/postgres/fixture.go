@@ -234,15 +234,19 @@ func (f *fixture) room() error {
 	if _, plain := bench.As[bench.DataKeeper](f.task.Engine); !plain && f.spec.Storage != "bind" {
 		return nil
 	}
+	return checkRoom(dir, "a trial", f.template.bytes+f.options.expectedWAL(),
+		"choose another directory with data, a smaller scale, or less time of what writes")
+}
+
+// checkRoom returns an error if a directory has no room for what somebody needs there, in bytes.
+func checkRoom(dir, who string, need int64, advice string) error {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
 		return &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
-	free, need := int64(s.Bavail)*s.Bsize, f.template.bytes+f.options.expectedWAL()+reserve
-	if free < need {
-		return fmt.Errorf("%s has %d MB free, and a trial needs %d MB: choose another directory with data, a smaller "+
-			"scale, or less time"+
-			" of what writes", dir, free>>20, need>>20)
+	free := int64(s.Bavail) * s.Bsize
+	if need += reserve; free < need {
+		return fmt.Errorf("%s has %d MB free, and %s needs %d MB: %s", dir, free>>20, who, need>>20, advice)
 	}
 	return nil
 }

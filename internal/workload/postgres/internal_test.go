@@ -202,14 +202,24 @@ func TestExplain(t *testing.T) {
 		}
 	}
 	for code, want := range map[string]string{
-		codeDiskFull: "the disk", codeTooManyConnections: "connected too", codeWrongPassword: "another server",
-		codeNoDatabase: "another server", codeOutOfMemory: "raise memory",
+		codeDiskFull: "with data", codeTooManyConnections: "end them", codeWrongPassword: "another port",
+		codeNoDatabase: "another port", codeOutOfMemory: "raise memory",
 	} {
 		s := &server{log: &serverLog{}}
 		said := &load.ServerError{Severity: "FATAL", Code: code, Message: "no"}
 		if err := s.explain(said); !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", code, err, want)
 		}
+	}
+	// Where the template is made, the cell's data have no part in it.
+	making := &server{log: &serverLog{}, diskFull: "choose another --state"}
+	err := making.explain(&load.ServerError{Code: codeDiskFull})
+	if !strings.HasSuffix(err.Error(), ": choose another --state") {
+		t.Errorf("a full disk: %v", err)
+	}
+	_, _ = io.WriteString(making.log.writer(), "PANIC: No space left on device\n")
+	if err := making.explain(broken); !strings.Contains(err.Error(), "EOF: choose another --state") {
+		t.Errorf("a full disk, by the log: %v", err)
 	}
 	shm := &load.ServerError{Code: codeDiskFull, Message: "could not resize shared memory segment to 9 bytes"}
 	if err := (&server{log: &serverLog{}}).explain(shm); !strings.Contains(err.Error(), "raise shm") {
@@ -767,6 +777,18 @@ func TestExpectedWAL(t *testing.T) {
 	}
 }
 
+// A cluster for which there is no room is not begun.
+func TestTemplateRoom(t *testing.T) {
+	b := &builder{template: &template{closed: t.TempDir()}}
+	first := b.steps(options{scale: 1 << 30})[0] // 16 PiB
+	if err := first(t.Context()); err == nil || !strings.Contains(err.Error(), "choose another --state") {
+		t.Errorf("err = %v", err)
+	}
+	if err := b.steps(options{})[0](t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // The template is a cluster that was stopped cleanly, with tables of the scale, and everybody shares it.
 func TestTemplate(t *testing.T) {
 	images := func(dir string) *image.Library { return image.NewLibrary(dir, image.WithAgent(imagetest.Agent(t))) }
@@ -825,7 +847,7 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-// What an image's programs leave in the cluster leads tare to no other file, of which it would change text, owner or mode.
+// What an image's programs leave in the cluster leads tare to no other file, whose text, owner or mode it would change.
 func TestHostileCluster(t *testing.T) {
 	for name, plant := range map[string]func(cluster, victim string) error{
 		"a link in place of a file": func(cluster, victim string) error {
@@ -846,8 +868,8 @@ func TestHostileCluster(t *testing.T) {
 			outside := t.TempDir()
 			victim := filepath.Join(outside, "pg_hba.conf")
 			b := madeCluster(t)
-			err := errors.Join(os.WriteFile(victim, []byte("mine"), 0o640), os.WriteFile(filepath.Join(outside, "PG_VERSION"), nil,
-				0o640), plant(b.at, victim))
+			err := errors.Join(os.WriteFile(victim, []byte("mine"), 0o640),
+				os.WriteFile(filepath.Join(outside, "PG_VERSION"), nil, 0o640), plant(b.at, victim))
 			if err != nil {
 				t.Fatal(err)
 			}

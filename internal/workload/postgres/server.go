@@ -28,6 +28,7 @@ type server struct {
 	password string
 	within   time.Duration // it must answer its first query; 0 = readyTime
 	stopping time.Duration // it may take to stop; 0 = stopTime
+	diskFull string        // what that means and what to do; empty = as in a trial
 	tls      load.TLS      // of tare's own connection; nil = none
 	at       netip.AddrPort
 	sql      *load.Conn // tare's own connection

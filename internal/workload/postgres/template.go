@@ -146,11 +146,15 @@ func (w workload) makeTemplate(ctx context.Context, t bench.Task, p program, o o
 
 // steps are what is done to make it, one after the other.
 func (b *builder) steps(o options) []func(context.Context) error {
+	estimate := emptyCluster + int64(o.scale)*eachScale
 	if b.program.entry != nil {
-		b.bytes = emptyCluster + int64(o.scale)*eachScale
+		b.bytes = estimate
 		return []func(context.Context) error{b.askVersion}
 	}
 	return []func(context.Context) error{
+		func(context.Context) error {
+			return checkRoom(b.closed, "the cluster", estimate, "choose another --state, or a smaller scale")
+		},
 		b.askVersion, b.initialize, b.configure,
 		func(ctx context.Context) error { return b.fill(ctx, o) },
 		b.bring,
@@ -394,7 +398,10 @@ func (b *builder) fill(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	s := &server{Process: p, engine: b.engine, log: log, clock: &b.clock, port: port, password: b.password}
+	s := &server{
+		Process: p, engine: b.engine, log: log, clock: &b.clock, port: port, password: b.password,
+		diskFull: "the file system on which tare makes the cluster is full: choose another --state, or a smaller scale",
+	}
 	defer b.clock.Cleanup(s.end)
 	err = s.while(ctx, func(ctx context.Context) error {
 		if err := s.ready(ctx); err != nil {

@@ -66,8 +66,8 @@ func (workload) Params() []bench.Param {
 		{Name: "set", Default: "", Valid: validSettings, Doc: "other settings of the server, NAME=VALUE, separated by " +
 			"commas, such as work_mem=8MB,jit=on"},
 		{Name: "settings", Default: steady, Valid: bench.OneOf(steady, ofServer), Doc: "steady: no checkpoint by time, no " +
-			"autovacuum and no JIT, so that trials resemble each other; server: what the image or package has, for a time " +
-			"of several checkpoints"},
+			"autovacuum and no JIT, so that trials resemble each other; server: PostgreSQL's defaults as initdb writes them " +
+			"(with entry=image those of the image), with timed checkpoints and autovacuum; give time several checkpoints"},
 		{Name: "cache", Default: warm, Valid: bench.OneOf(warm, cold), Doc: "warm: the accounts are read before the first " +
 			"part; cold: the copy is dropped from the page cache before the server starts"},
 		{Name: "port", Default: "0", Valid: bench.Between(0, 65535), Doc: "port of the server; 0: 5432 in a network of its " +

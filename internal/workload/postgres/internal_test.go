@@ -889,6 +889,23 @@ func TestHostileCluster(t *testing.T) {
 	}
 }
 
+// The password is not written through a link.
+func TestHostilePassword(t *testing.T) {
+	b := madeCluster(t)
+	victim := filepath.Join(t.TempDir(), "victim")
+	err := errors.Join(os.WriteFile(victim, []byte("mine"), 0o640), os.Symlink(victim, filepath.Join(b.dir, "password")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.initialize(t.Context()); !errors.Is(err, os.ErrExist) {
+		t.Errorf("err = %v", err)
+	}
+	text, err := os.ReadFile(victim)
+	if info, _ := os.Stat(victim); err != nil || string(text) != "mine" || info.Mode() != 0o640 {
+		t.Errorf("another file is now %q with mode %v: %v", text, info.Mode(), err)
+	}
+}
+
 // The files that tare puts into a cluster take the place of those that are there, and belong to its user.
 func TestConfigure(t *testing.T) {
 	b := madeCluster(t)

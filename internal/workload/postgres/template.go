@@ -242,7 +242,7 @@ func (b *builder) users() []string {
 // initialize runs initdb.
 func (b *builder) initialize(ctx context.Context) (err error) {
 	secret := filepath.Join(b.dir, "password")
-	if err := errors.Join(os.WriteFile(secret, []byte(b.password+"\n"), 0o600), os.Chmod(secret, 0o644)); err != nil {
+	if err := writeNew(secret, b.password+"\n"); err != nil {
 		return err
 	}
 	for _, b.user = range b.users() {
@@ -251,6 +251,18 @@ func (b *builder) initialize(ctx context.Context) (err error) {
 		}
 	}
 	return errors.Join(err, os.Remove(secret))
+}
+
+// writeNew writes a file that every user may read. One that is there already is an error: the image's server, which told
+// its version, could have left a link to another one.
+func writeNew(name, text string) (err error) {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Chmod(0o644))
 }
 
 func (b *builder) initializeAs(ctx context.Context, secret string) error {

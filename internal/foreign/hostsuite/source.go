@@ -75,6 +75,8 @@ type parser struct {
 	rules   []rule
 	began   time.Time
 	volumes []string // values that are called a rate and are none
+	zeros   []string // values of 0
+	taken   []string // values whose metric was read from another one
 	unknown []string // values that were not recognised
 }
 
@@ -106,11 +108,16 @@ func (p *parser) add(l leaf) {
 		p.set.Trials = append(p.set.Trials, foreign.Trial{})
 	}
 	t := &p.set.Trials[l.nth]
-	if _, taken := t.Values[p.rules[i].metric]; taken || value == 0 { // 0 is what the script writes if a test failed
-		p.skip(l, true)
-		return
+	metric := p.rules[i].metric
+	_, taken := t.Values[metric]
+	switch {
+	case value == 0:
+		p.zeros = appendNew(p.zeros, l.name())
+	case taken:
+		p.taken = appendNew(p.taken, l.name()+" ("+metric+")")
+	default:
+		t.Set(metric, value*unit)
 	}
-	t.Set(p.rules[i].metric, value*unit)
 }
 
 // skip remembers a number that is not read. Texts are no results.
@@ -218,6 +225,20 @@ func (p *parser) notes() (all []foreign.Note) {
 			Text: names(p.volumes) + " is how much sysbench moved and not how fast, though it is called throughput: " +
 				"it was left out",
 			Hint: "measure it with 'tare run memory --param tool=sysbench'",
+		})
+	}
+	if len(p.zeros) > 0 {
+		all = append(all, foreign.Note{
+			Code: foreign.CodeImported,
+			Text: "0, which the script writes for a test that failed: left out: " + names(p.zeros),
+			Hint: "look for the reason in the script's log",
+		})
+	}
+	if len(p.taken) > 0 {
+		all = append(all, foreign.Note{
+			Code: foreign.CodeImported,
+			Text: "left out, because another value was read as the same metric: " + names(p.taken),
+			Hint: "what is read stands in docs/import.md",
 		})
 	}
 	if len(p.unknown) > 0 {

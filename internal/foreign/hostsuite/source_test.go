@@ -117,6 +117,27 @@ func TestWhatDiffers(t *testing.T) {
 	}
 }
 
+// 0 and second values of one metric have sentences of their own: it is known what they mean.
+func TestWhatIsKnownAndLeftOut(t *testing.T) {
+	sets, err := read(t, `{"compose": {"up_ms": 900, "up_seconds": 0.9}, "disk": {"write_iops": 0}, "network": {"gbps": "0"},
+		"fio": {"bandwidth": 7}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, n := range sets[0].Notes[1:] { // the first is about compose up itself
+		got = append(got, n.Text)
+	}
+	want := []string{
+		"0, which the script writes for a test that failed: left out: disk.write_iops, network.gbps",
+		"left out, because another value was read as the same metric: compose.up_seconds (compose.up)",
+		"not read, because it is unknown what it means or in which unit it is: fio.bandwidth",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // Where a file says it in other words, it is the same; where it does not say the unit, nothing is guessed.
 func TestOtherWords(t *testing.T) {
 	tests := []struct {
@@ -164,7 +185,8 @@ func TestOtherWords(t *testing.T) {
 		if diff := cmp.Diff(tt.want, got, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", tt.text, tt.metric, diff)
 		}
-		if tt.want == 0 && !strings.Contains(fmt.Sprint(sets[0].Notes), "not read") {
+		notes := fmt.Sprint(sets[0].Notes)
+		if tt.want == 0 && !strings.Contains(notes, "not read") && !strings.Contains(notes, "left out") {
 			t.Errorf("%s: nobody is told that it was left out", tt.text)
 		}
 	}

@@ -2,6 +2,7 @@ package hostsuite
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/bench"
@@ -98,6 +99,24 @@ func rules() []rule {
 			either("retransmits", "retr", "port", "jitter"), bitRate,
 		},
 	}
+}
+
+// onThreads reports whether words say on how many threads something ran, and that is two or more: the number stands
+// before or after the word.
+func onThreads(words []string) bool {
+	isMany := func(at int) bool {
+		if at < 0 || at >= len(words) {
+			return false
+		}
+		n, err := strconv.Atoi(words[at])
+		return err == nil && n >= 2
+	}
+	for i, w := range words {
+		if (w == "thread" || w == "threads") && (isMany(i-1) || isMany(i+1)) {
+			return true
+		}
+	}
+	return false
 }
 
 // fits reports whether a path with these words is of the rule's metric.

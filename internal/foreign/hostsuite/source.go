@@ -93,6 +93,9 @@ func (p *parser) add(l leaf) {
 		p.volumes = appendNew(p.volumes, l.name())
 		return
 	}
+	if onThreads(words) {
+		words = append(words, "multi")
+	}
 	value, after, ok := amount(l.text)
 	i := slices.IndexFunc(p.rules, func(r rule) bool { return r.fits(words) })
 	if !ok || i < 0 || l.nth >= maxTrials {

@@ -151,6 +151,11 @@ func TestOtherWords(t *testing.T) {
 		{`{"startup": {"average": 0.3}}`, "start.total", 0},
 		{`{"sysbench": {"cpu_1_thread": "1200.07"}}`, "cpu.single", 0}, // it can be a time
 		{`{"sysbench": {"cpu_1_thread_eps": "1200.07"}}`, "cpu.single", 1200.07},
+		{`{"sysbench": {"cpu_4_threads_eps": 4000}}`, "cpu.all", 4000},
+		{`{"sysbench": {"cpuThreads16": {"events_per_second": 9000}}}`, "cpu.all", 9000},
+		{`{"cpu": {"2": {"events_per_second": 3}, "threads": 4}}`, "cpu.all", 3},
+		{`{"cpu": {"thread_1": {"events_per_second": 3}}}`, "cpu.single", 3},
+		{`{"cpu": {"threads_64": {"events": 3}}}`, "cpu.all", 0}, // how many there were
 		{`{"cpu": {"single_thread": {"duration_s": 10, "events": 9, "events_per_second": 1000}}}`, "cpu.single", 1000},
 		{`{"cpu": {"single_thread": {"cpu_max_prime": 20000}}}`, "cpu.single", 0},
 		{`{"cpu": {"all": {"avg_events_per_thread": 2, "avg_time_per_event_s": 1, "eventsPerSecond": 3}}}`, "cpu.all", 3},

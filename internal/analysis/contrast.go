@@ -120,6 +120,7 @@ func Compare(runs []*bench.Run, opt CompareOptions) (*Contrast, error) {
 		}
 		c.tables = append(c.tables, t)
 	}
+	c.machine = machines(c.tables)
 	c.group()
 	c.Unit = c.findUnit()
 	if len(c.Groups) < 2 {
@@ -143,6 +144,7 @@ type contrastBuilder struct {
 	tables  []*table
 	members [][]*table // parallel to Groups
 	groupOf []string   // the group of each table
+	machine map[*table]int
 
 	paired   map[*table][]int // see pairedBlocks
 	changing []string         // see warnChanging
@@ -268,7 +270,8 @@ func (c *contrastBuilder) side(
 	members []*table, columns map[*table][][]float64, k key, baseline string, scale bench.Scale,
 ) Side {
 	var s Side
-	values, inRun := units{byHost: c.Unit == UnitHost}, units{byHost: c.Unit == UnitHost}
+	values := units{byHost: c.Unit == UnitHost, machine: c.machine}
+	inRun := values
 	for _, t := range members {
 		cell, _, ok := t.find(k)
 		if !ok || columns[t] == nil {

@@ -21,7 +21,7 @@ func runOnHost(seed uint64, host string, shift float64) *bench.Run {
 		Metrics: analysistest.Lifecycle()[:3],
 		Block:   func(*rand.Rand, int) float64 { return shift },
 	})
-	run.Header.Host.Hostname, run.Header.Host.MachineID = host, host
+	run.Header.Host.Hostname, run.Header.Host.MachineID, run.Header.Host.BootID = host, host, ""
 	return run
 }
 

@@ -180,7 +180,7 @@ func commonEngines(all []facts) []string {
 	return out
 }
 
-// HostName tells hosts apart, also those of the same name.
+// HostName is what a host is called, which tells hosts of the same name apart. Two names can be one machine.
 func HostName(h *bench.HostFacts) string {
 	if h.MachineID == "" {
 		return h.Hostname

@@ -46,11 +46,41 @@ func areJoint(tables []*table) bool {
 	return true
 }
 
+// machines numbers the machines on which runs were measured. Runs of one have the same number.
+func machines(tables []*table) map[*table]int {
+	all := map[*table]int{}
+	for i, t := range tables {
+		all[t] = i
+		for _, before := range tables[:i] {
+			same := all[before]
+			if same == i || !sameMachine(&t.run.Header.Host, &before.run.Header.Host) {
+				continue
+			}
+			for other, n := range all { // a machine of two names and a boot of each: one run can join others
+				if n == same {
+					all[other] = i
+				}
+			}
+		}
+	}
+	return all
+}
+
+// sameMachine reports whether two hosts are one machine, whatever it was called. A container has a name of its own,
+// often another one each time, and no machine ID; but the machine has one boot for all of them.
+func sameMachine(a, b *bench.HostFacts) bool {
+	if a.MachineID != "" && a.MachineID == b.MachineID || a.BootID != "" && a.BootID == b.BootID {
+		return true
+	}
+	return HostName(a) == HostName(b)
+}
+
 // units collects the values of one group: one for each run or, if byHost, for each host.
 type units struct {
-	byHost bool
-	hosts  []string
-	values [][]float64
+	byHost  bool
+	machine map[*table]int
+	hosts   []int
+	values  [][]float64
 }
 
 // add adds the value of a run.
@@ -58,7 +88,7 @@ func (u *units) add(t *table, v float64) {
 	if !isUsable(v) {
 		return
 	}
-	host := HostName(&t.run.Header.Host)
+	host := u.machine[t]
 	i := slices.Index(u.hosts, host)
 	if i < 0 || !u.byHost {
 		i = len(u.hosts)
@@ -205,8 +235,8 @@ func (c *contrastBuilder) carries() string {
 // singleHosts names the groups whose runs are all of one host.
 func (c *contrastBuilder) singleHosts() (names []string) {
 	for i, members := range c.members {
-		first := HostName(&members[0].run.Header.Host)
-		if !slices.ContainsFunc(members, func(t *table) bool { return HostName(&t.run.Header.Host) != first }) {
+		first := c.machine[members[0]]
+		if !slices.ContainsFunc(members, func(t *table) bool { return c.machine[t] != first }) {
 			names = append(names, c.Groups[i].Name)
 		}
 	}
@@ -215,9 +245,9 @@ func (c *contrastBuilder) singleHosts() (names []string) {
 
 // differInHost reports whether every group is another host.
 func (c *contrastBuilder) differInHost() bool {
-	hosts := map[string]bool{}
+	hosts := map[int]bool{}
 	for _, members := range c.members {
-		hosts[HostName(&members[0].run.Header.Host)] = true
+		hosts[c.machine[members[0]]] = true
 	}
 	return len(hosts) == len(c.Groups)
 }

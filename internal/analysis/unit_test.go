@@ -1,6 +1,7 @@
 package analysis_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -38,7 +39,7 @@ func together(seed uint64, shifts map[string]float64) (runs []*bench.Run) {
 			Metrics: analysistest.Lifecycle()[:2],
 			Block:   func(r *rand.Rand, block int) float64 { return common(r, block) + shifts[host] },
 		})
-		run.Header.Host.Hostname, run.Header.Host.MachineID = host, host
+		run.Header.Host.Hostname, run.Header.Host.MachineID, run.Header.Host.BootID = host, host, ""
 		run.Header.Joint = &bench.Joint{ID: "joint", Host: host, Hosts: hosts}
 		for k := range run.Samples { // blocks begin together, whatever they take
 			s := &run.Samples[k]
@@ -246,4 +247,48 @@ func notApart(t *testing.T, c *analysis.Contrast) string {
 		t.Fatalf("no warning: %v", contrastCodes(c))
 	}
 	return c.Warnings[i].Text
+}
+
+// What has many names and is one machine, such as one in whose containers runs were measured, is one host, and tells
+// nothing about a kind.
+func TestOneMachineOfManyNames(t *testing.T) {
+	byOS := analysis.CompareOptions{Group: func(h *bench.Header) string { return h.Host.OS }}
+	for name, call := range map[string]func(h *bench.HostFacts, kind string, i int){
+		"containers": func(h *bench.HostFacts, kind string, _ int) { h.MachineID, h.BootID = "", "boot of "+kind },
+		"renamed":    func(h *bench.HostFacts, kind string, _ int) { h.MachineID, h.BootID = "machine of "+kind, "" },
+		// Each run has only its neighbours' machine or boot: all of them are joined by those in between.
+		"chain": func(h *bench.HostFacts, kind string, i int) {
+			h.MachineID, h.BootID = fmt.Sprint(kind, i/2), fmt.Sprint(kind, (i+1)/2)
+		},
+		"chain, its middle last": func(h *bench.HostFacts, kind string, i int) {
+			at := []int{0, 1, 3, 4, 2}[i]
+			h.MachineID, h.BootID = fmt.Sprint(kind, at/2), fmt.Sprint(kind, (at+1)/2)
+		},
+	} {
+		var runs []*bench.Run
+		for i := range 5 {
+			for k, kind := range []string{"Debian 13", "Ubuntu 24.04"} {
+				run := runOnHost(uint64(520+10*k+i), fmt.Sprint("host", i, k), 0.2*float64(k))
+				run.Header.Host.OS = kind
+				call(&run.Header.Host, kind, i)
+				runs = append(runs, run)
+			}
+		}
+		c, err := analysis.Compare(runs, byOS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := notApart(t, c); c.Unit != analysis.UnitRun || !strings.Contains(text, "how these machines differed") {
+			t.Errorf("%s: unit %s, %q", name, c.Unit, text)
+		}
+		other := runOnHost(600, "other", 0)
+		other.Header.Host.OS = "Debian 13"
+		c, err = analysis.Compare(append(runs, other), byOS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := c.Metrics[0].Rows[0].Sides[0].N; c.Unit != analysis.UnitHost || n != 2 {
+			t.Errorf("%s, and another machine: unit %s, %d values; want 2 hosts", name, c.Unit, n)
+		}
+	}
 }

@@ -245,6 +245,9 @@ func TestNoNumberIsLost(t *testing.T) {
 			}
 		}
 		numbers[fmt.Sprint(len(d.Warned)-1)] = true // their list is there, and one of them is the reason
+		for _, g := range d.Groups {
+			numbers[fmt.Sprint(len(g.Runs))] = true // their list is there, too
+		}
 		for _, table := range d.Screen.Tables {
 			for _, g := range table.Groups {
 				for _, row := range g.Lines {

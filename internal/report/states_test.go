@@ -885,7 +885,7 @@ func runsOnHosts(seed uint64, host string, factor float64) *bench.Run {
 		Seed: seed, Blocks: 24, Cells: engines(), Metrics: analysistest.Lifecycle()[:3],
 		Block: func(*rand.Rand, int) float64 { return factor },
 	})
-	run.Header.Host.Hostname, run.Header.Host.MachineID = host, host+"00000000"
+	run.Header.Host.Hostname, run.Header.Host.MachineID, run.Header.Host.BootID = host, host+"00000000", ""
 	return run
 }
 
@@ -1006,7 +1006,7 @@ func parts() (runs []*bench.Run) {
 			Seed: 200 + i, Blocks: 10, Metrics: metrics, Cells: []analysistest.Cell{{Name: "docker"}},
 			Block: func(*rand.Rand, int) float64 { return factor },
 		})
-		run.Header.Host.Hostname, run.Header.Host.MachineID = host, host+"00000000"
+		run.Header.Host.Hostname, run.Header.Host.MachineID, run.Header.Host.BootID = host, host+"00000000", ""
 		runs = append(runs, run)
 	}
 	return runs

@@ -21,6 +21,9 @@ func (a *invocation) remoteSaid(host, line string) {
 	}
 }
 
+// otherPlace says how to have tare put its program elsewhere on another machine.
+const otherPlace = "$XDG_CACHE_HOME of your login there chooses another place"
+
 // programDir is where the running program is.
 func programDir() string {
 	own, err := os.Executable()
@@ -53,7 +56,11 @@ func peerHint(err error) string {
 			return ""
 		}
 		return "check that there is space at " + e.Dir + " on that machine, and that you may write there; " +
-			"$XDG_CACHE_HOME of your login there chooses another place"
+			otherPlace
+	case peer.NoSum:
+		return "install coreutils on that machine"
+	case peer.ForeignDir:
+		return otherPlace
 	case peer.NotStarted:
 		return fmt.Sprintf("see what 'ssh %s sh -c id' prints: tare needs a login with a shell, and a file system that is "+
 			"not mounted noexec ($XDG_CACHE_HOME of your login there chooses another), or a login that runs 'tare agent "+

@@ -19,6 +19,8 @@ const (
 	OtherSystem  Kind = "other-system"  // it is not Linux
 	NoProgram    Kind = "no-program"    // there is none for Arch here
 	NotCopied    Kind = "not-copied"    // the program could not be put into Dir
+	NoSum        Kind = "no-sum"        // it has no sha256sum
+	ForeignDir   Kind = "foreign-dir"   // the directory for the program is not the login's own
 	NotStarted   Kind = "not-started"   // the program is there, but did not greet
 	OtherVersion Kind = "other-version" // another tare serves there
 	OtherRole    Kind = "other-role"    // the login does something else than it was asked for
@@ -31,7 +33,7 @@ type Error struct {
 	Kind Kind
 	Text string // what is wrong, in a sentence; it may have words of the other machine
 	Arch string // of the machine, if Kind is NoProgram
-	Dir  string // on the machine, if Kind is NotCopied
+	Dir  string // on the machine, if Kind is NotCopied; empty if it is not the reason
 	err  error
 }
 

@@ -262,17 +262,22 @@ func TestStartFails(t *testing.T) {
 			"echo 'ssh: connect to host there port 22: Connection refused' >&2; exit 255",
 			peer.Unreachable, "there: ssh: connect to host there port 22: Connection refused",
 		},
-		"unknown key":     {"echo 'Host key verification failed.' >&2; exit 255", peer.Unreachable, "there: Host key verification failed."},
-		"silent failure":  {"exit 255", peer.Unreachable, "ssh failed without a word"},
-		"no shell":        {"echo 'This account is not available'; exit 1", peer.NotStarted, "could not be started"},
-		"endless words":   {"exec yes", peer.NotStarted, "something else than tare does"},
-		"one long line":   {"exec cat /dev/zero", peer.NotStarted, "something else than tare does"},
-		"other system":    {stub("uname", `case $1 in -s) echo FreeBSD;; *) echo x86_64;; esac`), peer.OtherSystem, "it runs FreeBSD"},
-		"other hardware":  {stub("uname", `case $1 in -s) echo Linux;; *) echo riscv64;; esac`), peer.NoProgram, "architecture riscv64"},
-		"no program":      {stub("uname", `case $1 in -s) echo Linux;; *) echo aarch64;; esac`), peer.NoProgram, "architecture arm64"},
-		"no space":        {stub("head", `echo "head: write error: No space left on device" >&2; exit 1`), peer.NotCopied, "No space left on device"},
-		"a wrong copy":    {stub("head", `dd bs=1000 count=1 status=none`), peer.NotCopied, "not the one that was sent"},
-		"no directory":    {"chmod 500 $HOME; export XDG_CACHE_HOME=/proc/none; " + runsIt, peer.NotCopied, "cannot be made"},
+		"unknown key":    {"echo 'Host key verification failed.' >&2; exit 255", peer.Unreachable, "there: Host key verification failed."},
+		"silent failure": {"exit 255", peer.Unreachable, "ssh failed without a word"},
+		"no shell":       {"echo 'This account is not available'; exit 1", peer.NotStarted, "could not be started"},
+		"endless words":  {"exec yes", peer.NotStarted, "something else than tare does"},
+		"one long line":  {"exec cat /dev/zero", peer.NotStarted, "something else than tare does"},
+		"other system":   {stub("uname", `case $1 in -s) echo FreeBSD;; *) echo x86_64;; esac`), peer.OtherSystem, "it runs FreeBSD"},
+		"other hardware": {stub("uname", `case $1 in -s) echo Linux;; *) echo riscv64;; esac`), peer.NoProgram, "architecture riscv64"},
+		"no program":     {stub("uname", `case $1 in -s) echo Linux;; *) echo aarch64;; esac`), peer.NoProgram, "architecture arm64"},
+		"no space":       {stub("head", `echo "head: write error: No space left on device" >&2; exit 1`), peer.NotCopied, "No space left on device"},
+		"a wrong copy":   {stub("head", `dd bs=1000 count=1 status=none`), peer.NotCopied, "not the one that was sent"},
+		"no directory":   {"chmod 500 $HOME; export XDG_CACHE_HOME=/proc/none; " + runsIt, peer.NotCopied, "cannot be made"},
+		"no sha256sum": {
+			"mkdir -p $HOME/bin; for p in sh mkdir rmdir rm uname cut; do ln -s $(command -v $p) $HOME/bin/$p; done; " +
+				"export PATH=$HOME/bin; " + runsIt,
+			peer.NoSum, "it has no program sha256sum",
+		},
 		"another version": {`echo 'tare-agent {"protocol":2,"version":"v0"}'; cat`, peer.OtherVersion, `v1 here, "v0" there`},
 		"another role":    {`echo 'tare-agent {"protocol":2,"version":"v1","role":"x"}'; cat`, peer.OtherRole, "'tare agent x'"},
 		"no greeting":     {`echo 'tare-agent {'; cat`, peer.NotStarted, "not a greeting"},
@@ -315,7 +320,7 @@ func TestForeignDirectory(t *testing.T) {
 			t.Fatal("the session begins", s.Close())
 		}
 		var e *peer.Error
-		if !errors.As(err, &e) || e.Kind != peer.NotCopied || !strings.Contains(err.Error(), "shared/tare belongs to somebody") {
+		if !errors.As(err, &e) || e.Kind != peer.ForeignDir || !strings.Contains(err.Error(), "shared/tare belongs to somebody") {
 			t.Errorf("%s: Start = %v", name, err)
 		}
 		for _, dir := range []string{"else", "shared/tare"} {

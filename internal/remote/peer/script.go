@@ -136,14 +136,17 @@ func scriptFailed(host, line string) error {
 	case "mkdir":
 		e.Text = "the directory " + dir + " cannot be made"
 	case "owner":
+		e.Kind, e.Dir = ForeignDir, ""
 		e.Text = "the directory " + dir + " belongs to somebody else, or is a link"
 	case "sha256sum":
+		e.Kind, e.Dir = NoSum, ""
 		e.Text = "it has no program sha256sum, which checks the copied program"
 	case "copy":
 		e.Text = "the program cannot be copied to " + dir
 	case "digest":
 		e.Text = "the program that arrived in " + dir + " is not the one that was sent"
 	default:
+		e.Dir = ""
 		e.Text = fmt.Sprintf("its script failed: %.100q", line)
 	}
 	return e

@@ -45,6 +45,8 @@ func peerHint(err error) string {
 	case peer.Unreachable:
 		return fmt.Sprintf("tare connects as 'ssh -o BatchMode=yes %s' does, which asks no questions: try that; accept the "+
 			"machine's key once with 'ssh %s', and log in with a key that needs no password", e.Host, e.Host)
+	case peer.CutShort:
+		return "try again; a tare of this version in PATH there needs no copy"
 	case peer.NoProgram:
 		if e.Arch != "amd64" && e.Arch != "arm64" {
 			return "tare runs on amd64 and arm64"

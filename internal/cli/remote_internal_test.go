@@ -13,8 +13,9 @@ func TestPeerHints(t *testing.T) {
 		"check that there is space at /home/u/.cache/tare/one on that machine": {
 			Kind: peer.NotCopied, Dir: "/home/u/.cache/tare/one",
 		},
-		"install coreutils on that machine":                         {Kind: peer.NoSum},
-		"$XDG_CACHE_HOME of your login there chooses another place": {Kind: peer.ForeignDir},
+		"try again; a tare of this version in PATH there needs no copy": {Kind: peer.CutShort},
+		"install coreutils on that machine":                             {Kind: peer.NoSum},
+		"$XDG_CACHE_HOME of your login there chooses another place":     {Kind: peer.ForeignDir},
 	} {
 		if got := peerHint(&e); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %q, want %q", e.Kind, got, want)

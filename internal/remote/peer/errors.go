@@ -21,6 +21,7 @@ const (
 	NotCopied    Kind = "not-copied"    // the program could not be put into Dir
 	NoSum        Kind = "no-sum"        // it has no sha256sum
 	ForeignDir   Kind = "foreign-dir"   // the directory for the program is not the login's own
+	CutShort     Kind = "cut-short"     // the connection ended before tare had greeted, but after the machine had answered
 	NotStarted   Kind = "not-started"   // the program is there, but did not greet
 	OtherVersion Kind = "other-version" // another tare serves there
 	OtherRole    Kind = "other-role"    // the login does something else than it was asked for

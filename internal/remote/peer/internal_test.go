@@ -104,6 +104,10 @@ func TestLimit(t *testing.T) {
 		limit      time.Duration // for the first answer; 2 s are enough on a busy machine
 	}{
 		"silent": {"exec sleep 1000", "no answer in time", 500 * time.Millisecond},
+		"silent while it is started": {
+			"echo tare-host Linux $(uname -m) have x; exec sleep 1000", "no answer in time while tare was started",
+			2 * time.Second,
+		},
 		"slow": {
 			`echo tare-host Linux $(uname -m) need x; sleep 3; echo tare-failed digest x`, "not the one", 2 * time.Second,
 		},

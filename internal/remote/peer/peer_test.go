@@ -278,6 +278,13 @@ func TestStartFails(t *testing.T) {
 				"export PATH=$HOME/bin; " + runsIt,
 			peer.NoSum, "it has no program sha256sum",
 		},
+		"cut while it is copied": {
+			"echo tare-host Linux $(uname -m) need x; head -c 5000 >/dev/null; echo 'Connection reset' >&2; exit 255",
+			peer.CutShort, "there: the connection was lost while tare was copied: Connection reset",
+		},
+		"cut while it is started": {
+			"echo tare-host Linux $(uname -m) have x; exit 255", peer.CutShort, "the connection was lost while tare was started",
+		},
 		"another version": {`echo 'tare-agent {"protocol":2,"version":"v0"}'; cat`, peer.OtherVersion, `v1 here, "v0" there`},
 		"another role":    {`echo 'tare-agent {"protocol":2,"version":"v1","role":"x"}'; cat`, peer.OtherRole, "'tare agent x'"},
 		"no greeting":     {`echo 'tare-agent {'; cat`, peer.NotStarted, "not a greeting"},

@@ -30,6 +30,7 @@ type process struct {
 	out    *os.File      // its standard output
 	buffer *bufio.Reader // of out
 	said   *tail
+	doing  string        // what was done last, once the machine has answered; empty = it has not
 	ended  chan struct{} // closed when the process has ended
 	killed sync.Once
 }
@@ -141,8 +142,12 @@ func (p *process) failure(ctx context.Context, t Target, err error) error {
 			known.Text += ": " + said
 		}
 		return known
+	case ctx.Err() != nil && p.doing != "":
+		out.Kind, out.Text = CutShort, "no answer in time while tare was "+p.doing
 	case ctx.Err() != nil:
 		out.Kind, out.Text = Unreachable, "no answer in time"
+	case exited == sshFailed && p.doing != "":
+		out.Kind, out.Text = CutShort, "the connection was lost while tare was "+p.doing
 	case exited == sshFailed:
 		out.Kind, out.Text = Unreachable, cmp.Or(said, "ssh failed without a word")
 		return out

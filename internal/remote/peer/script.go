@@ -112,8 +112,10 @@ func (p *process) copyProgram(
 			Text: fmt.Sprintf("it is a machine of architecture %.40s, and there is no program of tare for that here", arch),
 		}
 	case state == "have":
+		p.doing = "started"
 		return p.nextLine(failedLine, greetLine)
 	}
+	p.doing = "copied"
 	copies(offer.size)
 	if err := p.send(offer); err != nil {
 		// The script says why it reads no more.
@@ -125,6 +127,7 @@ func (p *process) copyProgram(
 	if word, rest, err := p.nextLine(copiedLine, failedLine); err != nil || word == failedLine {
 		return word, rest, err
 	}
+	p.doing = "started"
 	return p.nextLine(failedLine, greetLine)
 }
 

@@ -17,7 +17,7 @@ const (
 	NoSSH        Kind = "no-ssh"        // the program that connects is not here
 	Unreachable  Kind = "unreachable"   // ssh did not get there; Text has its words
 	OtherSystem  Kind = "other-system"  // it is not Linux
-	NoProgram    Kind = "no-program"    // there is none for Arch here
+	NoProgram    Kind = "no-program"    // there is none for Arch here that can be used
 	NotCopied    Kind = "not-copied"    // the program could not be put into Dir
 	NoSum        Kind = "no-sum"        // it has no sha256sum
 	ForeignDir   Kind = "foreign-dir"   // the directory for the program is not the login's own

@@ -9,3 +9,13 @@ func (t *Target) SetProgram(arch, file string) {
 		return ownProgram(of)
 	}
 }
+
+// SetDamaged offers a program for an architecture that cannot be used.
+func (t *Target) SetDamaged(arch string, why error) {
+	t.find = func(of string) (string, error) {
+		if of == arch {
+			return "", why
+		}
+		return ownProgram(of)
+	}
+}

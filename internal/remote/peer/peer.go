@@ -88,10 +88,7 @@ func Start(ctx context.Context, t Target) (*Session, error) {
 	if t.find == nil {
 		t.find = ownProgram
 	}
-	offers, err := openPrograms(t.find)
-	if err != nil {
-		return nil, err
-	}
+	offers := openPrograms(t.find)
 	defer offers.close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -243,6 +243,34 @@ func TestOtherArchitecture(t *testing.T) {
 	}
 }
 
+// A damaged program for an architecture stops only the machines that need it, and is named.
+func TestDamagedProgram(t *testing.T) {
+	arch, hardware := "arm64", "aarch64"
+	if runtime.GOARCH == arch {
+		arch, hardware = "amd64", "x86_64"
+	}
+	file := filepath.Join(t.TempDir(), "tare-linux-"+arch)
+	start := func(there site) (*peer.Session, error) {
+		target := there.target()
+		target.SetDamaged(arch, errors.New(file+": bad magic number"))
+		return peer.Start(t.Context(), target)
+	}
+	s, err := start(newSite(t, runsIt))
+	if err != nil {
+		t.Fatalf("a machine that does not need it: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	there := newSite(t, stub("uname", `case $1 in -s) echo Linux;; *) echo `+hardware+`;; esac`))
+	var e *peer.Error
+	if _, err = start(there); !errors.As(err, &e) || e.Kind != peer.NoProgram || e.Arch != arch ||
+		!strings.Contains(err.Error(), "there: it is a machine of architecture "+arch) || !strings.Contains(err.Error(), file) {
+		t.Errorf("a machine that needs it: %v", err)
+	}
+	there.becomesEmpty(t)
+}
+
 // put puts a program of that name before the machine's own.
 func put(name, body string) string {
 	return fmt.Sprintf("mkdir -p $HOME/bin; printf '#!/bin/sh\\n%%s\\n' '%s' >$HOME/bin/%s; chmod 700 $HOME/bin/%s; "+

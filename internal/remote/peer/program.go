@@ -45,11 +45,15 @@ func ownProgram(arch string) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(filepath.Dir(own), ProgramName(arch))
-	f, err := elf.Open(path)
+	file, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // it was only read
+	f, err := elf.NewFile(file)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
 	if f.Machine != architectures()[arch] {
 		return "", fmt.Errorf("%s is a program for %v, not for %s", path, f.Machine, arch)
 	}
@@ -63,10 +67,11 @@ type program struct {
 	file   *os.File
 	size   int64
 	sha256 string // in hexadecimal digits
+	err    error  // why it cannot be sent; there is no file then
 }
 
-// openPrograms opens every program that there is.
-func openPrograms(find func(arch string) (string, error)) (programs, error) {
+// openPrograms opens every program that there is. One that is damaged is an error only for the machines that need it.
+func openPrograms(find func(arch string) (string, error)) programs {
 	all := programs{}
 	for arch := range architectures() {
 		path, err := find(arch)
@@ -77,13 +82,10 @@ func openPrograms(find func(arch string) (string, error)) (programs, error) {
 		if err == nil {
 			p, err = openProgram(path)
 		}
-		if err != nil {
-			all.close()
-			return nil, fmt.Errorf("the program for %s: %w", arch, err)
-		}
+		p.err = err
 		all[arch] = p
 	}
-	return all, nil
+	return all
 }
 
 func openProgram(path string) (program, error) {
@@ -96,12 +98,12 @@ func openProgram(path string) (program, error) {
 	if err != nil {
 		return program{}, errors.Join(err, f.Close())
 	}
-	return program{f, size, hex.EncodeToString(sum.Sum(nil))}, nil
+	return program{file: f, size: size, sha256: hex.EncodeToString(sum.Sum(nil))}, nil
 }
 
-// digest is what the script knows a program by; "-" if there is none.
+// digest is what the script knows a program by; "-" if there is none that can be sent.
 func (all programs) digest(arch string) string {
-	if p, ok := all[arch]; ok {
+	if p, ok := all[arch]; ok && p.err == nil {
 		return p.sha256
 	}
 	return "-"
@@ -110,6 +112,8 @@ func (all programs) digest(arch string) string {
 // close closes the files, which were only read.
 func (all programs) close() {
 	for _, p := range all {
-		_ = p.file.Close()
+		if p.err == nil {
+			_ = p.file.Close()
+		}
 	}
 }

@@ -111,6 +111,12 @@ func (p *process) copyProgram(
 			Host: t.Host, Kind: NoProgram, Arch: arch,
 			Text: fmt.Sprintf("it is a machine of architecture %.40s, and there is no program of tare for that here", arch),
 		}
+	case offer.err != nil:
+		return "", "", &Error{
+			Host: t.Host, Kind: NoProgram, Arch: arch, err: offer.err,
+			Text: fmt.Sprintf("it is a machine of architecture %.40s, and the program of tare for that cannot be used: %v",
+				arch, offer.err),
+		}
 	case state == "have":
 		p.doing = "started"
 		return p.nextLine(failedLine, greetLine)

@@ -324,6 +324,16 @@ func TestMarkStages(t *testing.T) {
 		"no FROM":      {"RUN a\n", "", "no FROM"},
 		"empty":        {"", "", "no FROM"},
 		"by ID":        {"FROM sha256:0123456789abcdef\n", "", "give this image a name"},
+		"a short ID":   {"FROM 3f57d9\n", "", "FROM 3f57d9: 3f57d9 could be the ID"},
+		"an argument":  {"ARG BASE=3f57d9401f8d\nFROM ${BASE}\n", "", "FROM ${BASE}: 3f57d9401f8d could be the ID"},
+		"arguments":    {"ARG \\\n X=3f5 B=\"${X}7d9\"\nFROM a\nFROM $B\n", "", "FROM $B: 3f57d9 could be the ID"},
+		"a default":    {"ARG BASE\nFROM ${BASE:-3f57d9401f8d}\n", "", "3f57d9401f8d could be the ID"},
+		"no colon":     {"ARG BASE\nFROM ${BASE-3f57d9401f8d}\n", "", "3f57d9401f8d could be the ID"},
+		"a choice":     {"ARG X=1\nFROM ${X:+3f57d9401f8d}\n", "", "3f57d9401f8d could be the ID"},
+		"a named base": {"ARG BASE=debian:13\nFROM ${BASE}\n", "ARG BASE=debian:13\nFROM ${BASE}\n" + one, ""},
+		"with a tag":   {"FROM cafe:1\n", "FROM cafe:1\n" + one, ""},
+		"a stage":      {"FROM a AS Cafe\nFROM cafe\n", "FROM a AS Cafe\n" + one + "FROM cafe\n" + two, ""},
+		"later ARG":    {"FROM a\nARG b=3f57d9\nFROM x$b\n", "FROM a\n" + one + "ARG b=3f57d9\nFROM x$b\n" + two, ""},
 	} {
 		got, err := markStages(test.file, "M", "r")
 		if test.err != "" {

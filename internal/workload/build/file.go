@@ -3,7 +3,9 @@ package build
 import (
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/agent"
@@ -33,10 +35,11 @@ func generatedFile(steps int, mark string) string {
 var (
 	escapeDirective = regexp.MustCompile("(?i)^#\\s*escape\\s*=\\s*([\\\\`])\\s*$")
 	anyDirective    = regexp.MustCompile(`(?i)^#\s*(syntax|escape|check)\s*=`)
-	fromLine        = regexp.MustCompile(`(?i)^\s*FROM\s+(?:--[^\s]+\s+)*([^\s]+)`)
+	fromLine        = regexp.MustCompile(`(?i)^\s*FROM\s+(?:--[^\s]+\s+)*([^\s]+)(?:\s+AS\s+([^\s]+))?`)
+	argLine         = regexp.MustCompile(`(?i)^\s*ARG\s+(.*)`)
 	hereDocument    = regexp.MustCompile(`<<-?["']?([A-Za-z_][A-Za-z0-9_]*)["']?`)
 	takesDocuments  = regexp.MustCompile(`(?i)^\s*(RUN|COPY|ADD)\s`)
-	imageID         = regexp.MustCompile(`^(?:sha256:)?[0-9a-f]{12,64}$`)
+	imageID         = regexp.MustCompile(`^(?:sha256:)?[0-9a-f]{3,64}$`) // 3 digits are enough for podman
 )
 
 // markStages adds a line to each stage of a build file, right after FROM: a label, which is different in
@@ -46,6 +49,7 @@ func markStages(file, mark, run string) (string, error) {
 	escape := escapeOf(lines)
 	var out strings.Builder
 	stage := 0
+	args, stages := map[string]string{}, []string{}
 	for i := 0; i < len(lines); {
 		from := i
 		instruction := ""
@@ -63,14 +67,19 @@ func markStages(file, mark, run string) (string, error) {
 		i = afterDocuments(lines, i, instruction)
 		whole := strings.Join(lines[from:i], "")
 		out.WriteString(whole)
+		if m := argLine.FindStringSubmatch(instruction); m != nil && stage == 0 {
+			addDefaults(args, m[1])
+		}
 		m := fromLine.FindStringSubmatch(instruction)
 		if m == nil {
 			continue
 		}
-		if imageID.MatchString(m[1]) {
-			return "", fmt.Errorf("FROM %s: give this image a name and use that: an image without a name could be "+
-				"removed with those that are built of it", m[1])
+		base := expand(m[1], args)
+		if imageID.MatchString(base) && !slices.Contains(stages, base) {
+			return "", fmt.Errorf("FROM %s: %s could be the ID of an image: give this image a name and use that, with its "+
+				"tag: an image without a name could be removed with those that are built of it", m[1], base)
 		}
+		stages = append(stages, strings.ToLower(m[2]))
 		if !strings.HasSuffix(whole, "\n") {
 			out.WriteByte('\n')
 		}
@@ -81,6 +90,33 @@ func markStages(file, mark, run string) (string, error) {
 		return "", errors.New("it has no FROM")
 	}
 	return out.String(), nil
+}
+
+// addDefaults adds what an ARG before the first FROM gives names, such as in BASE=debian:13. tare passes no other values.
+func addDefaults(args map[string]string, names string) {
+	for word := range strings.FieldsSeq(names) {
+		if name, value, ok := strings.Cut(word, "="); ok {
+			args[name] = expand(value, args)
+		}
+	}
+}
+
+// expand replaces variables, such as in ${BASE}, ${BASE:-debian} and ${BASE:+debian}, and removes quotes.
+func expand(word string, args map[string]string) string {
+	return strings.Trim(os.Expand(word, func(variable string) string {
+		name, other := variable, ""
+		if i := strings.IndexAny(variable, ":-+"); i >= 0 {
+			name, other = variable[:i], strings.TrimPrefix(variable[i:], ":")
+		}
+		value := args[name]
+		switch {
+		case strings.HasPrefix(other, "-") && value == "", strings.HasPrefix(other, "+") && value != "":
+			return other[1:]
+		case strings.HasPrefix(other, "+"):
+			return ""
+		}
+		return value
+	}), `"'`)
 }
 
 // afterDocuments returns the index of the first line after the here-documents of an instruction.

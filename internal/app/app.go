@@ -74,8 +74,8 @@ func (a *App) WithState(state string) (*App, error) {
 	return &at, nil
 }
 
-// Close ends the sessions with other machines.
-func (a *App) Close() { a.connections.close() }
+// Close ends the sessions with other machines. The error names those on which tare may have left something.
+func (a *App) Close() error { return a.connections.close() }
 
 // An Observer is told what happens while an App measures or cleans up. It is called by
 // one goroutine, and never while something is timed.
@@ -90,6 +90,8 @@ type Observer interface {
 	Removed(l bench.Leftover)
 	// EngineUnreachable is told of an engine that cannot be asked what runs left behind.
 	EngineUnreachable(engine string, why error)
+	// NotEnded is told of hosts on which tare has not ended.
+	NotEnded(why error)
 }
 
 // NopObserver is an Observer that does nothing. Others embed it.
@@ -111,6 +113,9 @@ func (NopObserver) Removed(bench.Leftover) {}
 
 // EngineUnreachable does nothing.
 func (NopObserver) EngineUnreachable(string, error) {}
+
+// NotEnded does nothing.
+func (NopObserver) NotEnded(error) {}
 
 // newRunID makes an ID that sorts by time and does not collide.
 func newRunID(now time.Time) string {

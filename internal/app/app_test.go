@@ -70,7 +70,7 @@ func newAppFor(t *testing.T, w app.Observer) *app.App {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		a.Close()
+		_ = a.Close()                                                                  // it has no sessions
 		if left, _ := os.ReadDir(filepath.Join(dir, "state", "runs")); len(left) > 0 { // nothing where nothing has run
 			t.Errorf("left behind: %v", left)
 		}
@@ -286,7 +286,7 @@ func TestCleanFromTwoStates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer second.Close()
+	defer func() { _ = second.Close() }()   // it has no sessions
 	dir := filepath.Join(state, "runs", id) // as a killed run leaves it
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -381,7 +381,7 @@ func TestMeasureThatDoesNotBegin(t *testing.T) {
 		t.Fatal(err)
 	}
 	nowhere := app.New(app.Config{})
-	defer nowhere.Close()
+	defer func() { _ = nowhere.Close() }() // it has no sessions
 	if p, err = nowhere.Plan(t.Context(), e, ""); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ func TestClean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.Close()
+	defer func() { _ = a.Close() }() // it has no sessions
 	live, err := a.newRunDir(running, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestCleanOfSameName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.Close()
+	defer func() { _ = a.Close() }() // it has no sessions
 	for id, used := range map[string]Instance{
 		gone:  {Name: "mine", Driver: "docker", Options: map[string]string{"host": "unix://" + t.TempDir() + "/none"}},
 		there: {Name: "mine", Driver: "native"},

@@ -86,7 +86,11 @@ func playFleetIn(t *testing.T, o kubetest.Options, nodes ...string) *playedFleet
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(a.Close)
+	t.Cleanup(func() {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	p.app = a
 	return p
 }
@@ -397,7 +401,7 @@ func runPod(t *testing.T, process *kubetest.Process, version string) kubetest.En
 		t.Error(err)
 		return kubetest.Ending{Code: 1, Message: err.Error()}
 	}
-	defer a.Close()
+	defer func() { _ = a.Close() }() // it has no sessions
 	ended := make(chan error)
 	go func() { ended <- a.Pod(context.Background(), site, process, process.Context().Done()) }()
 	for {

@@ -37,7 +37,7 @@ func TestRemoveAllAsksAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.Close()
+	defer func() { _ = a.Close() }() // it has no sessions
 	untold, stuck := errors.New("half an image hides the others"), errors.New("stuck")
 	for _, removal := range []error{nil, stuck} {
 		found := []Leftover{{Leftover: bench.Leftover{Kind: "image", ID: "half"}, engine: remover{removal}}}

@@ -58,13 +58,16 @@ func (c Config) start(ctx context.Context, host, role, dir string) (*peer.Sessio
 	return peer.Start(ctx, t)
 }
 
-// close ends the sessions; the servers remove what is left of them.
-func (l *connections) close() {
+// close ends the sessions; the servers remove what is left of them. The error names the machines where they may not
+// have done so.
+func (l *connections) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	var errs []error
 	for _, link := range l.all {
-		_ = link.Close() // there is nothing that could be done about it
+		errs = append(errs, link.Close())
 	}
+	return errors.Join(errs...)
 }
 
 // instancesAt lists the engines that a plan can name: those of this machine, or

@@ -75,15 +75,14 @@ func (t *Together) ClocksApart() (all []string) {
 	return all
 }
 
-// Close ends the sessions. It waits for tare to end on the hosts.
-func (t *Together) Close() {
-	var ending sync.WaitGroup
-	for _, h := range t.hosts {
-		if h.session != nil {
-			ending.Go(func() { _ = h.session.Close() }) // there is nothing that could be done about it
+// Close ends the sessions. It waits for tare to end on the hosts; the error names those where it has not.
+func (t *Together) Close() error {
+	return t.each(func(h *jointHost) error {
+		if h.session == nil {
+			return nil
 		}
-	}
-	ending.Wait()
+		return h.session.Close()
+	})
 }
 
 // CheckHosts reports what is wrong with a list of hosts, as a Problem.
@@ -115,8 +114,7 @@ func (a *App) PlanTogether(ctx context.Context, e *experiment.Experiment, hosts 
 		err = t.plan(ctx, e)
 	}
 	if err != nil {
-		t.Close()
-		return nil, err
+		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
 }

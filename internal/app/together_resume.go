@@ -22,7 +22,11 @@ func (a *App) ResumeTogether(
 ) (ids []string, err error) {
 	j := stored.Header.Joint
 	t := newTogether(j.ID, j.Hosts)
-	defer t.Close()
+	defer func() {
+		if err := t.Close(); err != nil { // which says nothing about the runs
+			a.config.Observer.NotEnded(err)
+		}
+	}()
 	if err := errors.Join(CheckHosts(j.Hosts), t.load(ctx, s)); err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		Version: toolVersion(), SSH: a.env(sshVariable), Now: a.now, Observer: a.narrator, Stopped: a.continued.Load,
 		Said: a.remoteSaid,
 	})
-	defer a.tare.Close()
+	defer func() { a.notEnded(a.tare.Close()) }()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer a.handleSignals(cancel)()

@@ -84,7 +84,7 @@ func (a *invocation) runOn(
 	if err != nil {
 		return named(err)
 	}
-	defer together.Close()
+	defer func() { a.notEnded(together.Close()) }()
 	if err := a.beginLog(format.dir); err != nil {
 		return err
 	}

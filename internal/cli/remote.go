@@ -24,6 +24,13 @@ func (a *invocation) remoteSaid(host, line string) {
 // otherPlace says how to have tare put its program elsewhere on another machine.
 const otherPlace = "$XDG_CACHE_HOME of your login there chooses another place"
 
+// notEnded tells of other machines on which tare has not ended; nil = none. What was measured is complete.
+func (a *invocation) notEnded(err error) {
+	if err != nil {
+		a.notice("%v", err)
+	}
+}
+
 // programDir is where the running program is.
 func programDir() string {
 	own, err := os.Executable()

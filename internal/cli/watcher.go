@@ -80,6 +80,8 @@ func (w *watcher) EngineUnreachable(engine string, why error) {
 	w.verbose("cannot ask %s what was left behind: %v", engine, why)
 }
 
+func (w *watcher) NotEnded(why error) { w.notEnded(why) }
+
 func (a *invocation) announce(s app.Session) {
 	var cells []string
 	control := ""

@@ -1,5 +1,10 @@
 package peer
 
+import "time"
+
+// EndWithin changes how long Close waits.
+func (s *Session) EndWithin(d time.Duration) { s.ending = d }
+
 // SetProgram offers a file as the program for an architecture.
 func (t *Target) SetProgram(arch, file string) {
 	t.find = func(of string) (string, error) {

@@ -66,6 +66,7 @@ func agent(role string) error {
 	mux.HandleFunc("POST /flood", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.Copy(w, endless{}) // until the client has enough
 	})
+	mux.HandleFunc("POST /exit", func(http.ResponseWriter, *http.Request) { os.Exit(1) })
 	in, out := peer.Stdio()
 	g := peer.Greeting{Version: "v1", Role: role, Address: peer.AddressOf(os.Getenv("SSH_CONNECTION"))}
 	return peer.Serve(context.Background(), in, out, g, mux)
@@ -414,6 +415,39 @@ func TestCut(t *testing.T) {
 				t.Error("no error")
 			}
 			there.becomesEmpty(t)
+		})
+	}
+}
+
+// A tare that does not end on the other machine is told, unless the connection was lost before: that was told then.
+func TestNotEnded(t *testing.T) {
+	for name, test := range map[string]struct {
+		after string // what ssh does when tare has ended
+		lost  bool
+		want  string
+	}{
+		"ends":            {after: "exit 3"},
+		"does not end":    {after: "exec sleep 1000", want: "there: tare has not ended there: run 'tare clean' on that machine"},
+		"lost, and so on": {after: "exec >&- sleep 1000", lost: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			there := newSite(t, `sh -c "$command"; `+test.after)
+			s, err := peer.Start(t.Context(), there.target())
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.EndWithin(5 * time.Second)
+			if test.lost {
+				_ = s.Call(t.Context(), "exit", struct{}{}, nil) // it ends at once
+				<-s.Lost()
+			}
+			got := ""
+			if err := s.Close(); err != nil {
+				got = err.Error()
+			}
+			if got != test.want {
+				t.Errorf("Close = %q, want %q", got, test.want)
+			}
 		})
 	}
 }

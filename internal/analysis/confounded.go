@@ -63,7 +63,7 @@ func (c *contrastBuilder) warn() {
 	if other != nil { // added after the sentence above: it has a warning of its own
 		c.Differ = append(c.Differ, Residue{What: "experiment", Values: other})
 	}
-	hint := "measure both in one run if possible"
+	hint := "if possible, measure what is compared in one run: then it is interleaved"
 	if c.Unit != UnitRun || c.differInHost() {
 		hint = "measure several hosts of each kind, and compare groups of them with --by"
 	}

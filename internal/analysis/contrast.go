@@ -133,7 +133,7 @@ func Compare(runs []*bench.Run, opt CompareOptions) (*Contrast, error) {
 	c.adjustAndDecide()
 	c.warn()
 	c.Trust.Level = High
-	c.Trust.lower(doubtsAcross(c.Unit), c.Warnings, func(*doubt) {})
+	c.Trust.lower(doubtsAcross(c.Unit, c.Unit != UnitHost && c.areSystems()), c.Warnings, func(*doubt) {})
 	return c.Contrast, nil
 }
 

@@ -81,16 +81,19 @@ func doubts(nothing bool, notes []bench.Note) []doubt {
 	return append(all, doubt{code: CodeImprecise, level: Medium, words: "less precise than asked for"})
 }
 
-// doubtsAcross lists those about a comparison of runs, the worst first.
-func doubtsAcross(of Unit) []doubt {
-	apart := "the runs were not interleaved"
-	switch of {
-	case UnitBlock:
-		apart = "one machine on each side"
-	case UnitHost:
-		apart = "the groups may differ in something else"
+// doubtsAcross lists those about a comparison of runs, the worst first. OneOfEach says that the groups are called by
+// their systems, of each of which there is one machine: who reads the names must be told before anything else.
+func doubtsAcross(of Unit, oneOfEach bool) []doubt {
+	apart := doubt{code: CodeNotApart, level: Medium, words: "the runs were not interleaved"}
+	switch {
+	case oneOfEach:
+		apart.words = "one machine of each system, which tells nothing about the systems themselves"
+	case of == UnitBlock:
+		apart.words = "one machine on each side"
+	case of == UnitHost:
+		apart.words = "the groups may differ in something else"
 	}
-	return []doubt{
+	all := []doubt{
 		{code: CodeFewRuns, level: Low, words: "too few " + string(of) + "s for a verdict"},
 		{code: CodeOtherExperiment, level: Low, words: "the runs are of different experiments"},
 		{code: CodeNotInTurn, level: Low, words: "the runs did not alternate"},
@@ -101,8 +104,11 @@ func doubtsAcross(of Unit) []doubt {
 		{code: CodeFailed, level: Medium, words: "some trials failed"},
 		{code: CodePartFailed, level: Medium, words: "some parts failed"},
 		{code: CodeFewPairs, level: Medium, words: "some comparisons have too few blocks"},
-		{code: CodeNotApart, level: Medium, words: apart},
 	}
+	if oneOfEach {
+		return append([]doubt{apart}, all...)
+	}
+	return append(all, apart)
 }
 
 // partly says of a doubt that it concerns a part of a run, while the others have enough, where that can be.

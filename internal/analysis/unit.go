@@ -243,6 +243,17 @@ func (c *contrastBuilder) singleHosts() (names []string) {
 	return names
 }
 
+// areSystems reports whether every group is called by the system of its runs.
+func (c *contrastBuilder) areSystems() bool {
+	for i, members := range c.members {
+		name := c.Groups[i].Name
+		if name == "" || slices.ContainsFunc(members, func(t *table) bool { return t.run.Header.Host.OS != name }) {
+			return false
+		}
+	}
+	return true
+}
+
 // differInHost reports whether every group is another host.
 func (c *contrastBuilder) differInHost() bool {
 	hosts := map[int]bool{}

@@ -228,6 +228,13 @@ func TestNoClaimAboutSystems(t *testing.T) {
 		if err != nil || c.Unit != unit {
 			t.Fatalf("%v, unit %s, want %s", err, c.Unit, unit)
 		}
+		doubt := "one machine of each system, which tells nothing about the systems themselves"
+		if unit == analysis.UnitRun { // which are two of each
+			doubt = "too few runs for a verdict"
+		}
+		if c.Trust.Why != doubt {
+			t.Errorf("unit %s: trust %q, want %q", unit, c.Trust.Why, doubt)
+		}
 		text := notApart(t, c)
 		for _, want := range []string{
 			"how these machines differed", "such as an operating system", "system (Debian 13, Ubuntu 24.04)",

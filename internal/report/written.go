@@ -3,6 +3,7 @@ package report
 import (
 	"strings"
 
+	"github.com/tare-bench/tare/internal/analysis"
 	"github.com/tare-bench/tare/internal/bench"
 	"github.com/tare-bench/tare/internal/text/plain"
 )
@@ -77,12 +78,17 @@ func (g *Group) letter(letter string, first *Run) string {
 }
 
 // headings are what the groups of a comparison are called in tables: a letter, and the label
-// that they have.
+// that they have. Above the values of the only machine of a system stands that machine, too: they are not those
+// of the system.
 func (d *Document) headings() (all []string) {
 	run, most := 0, max(leastHeading, headingsRoom/len(d.Groups))
 	for i := range d.Groups {
-		name := groupLetter(i)
-		if called := []rune(d.Groups[i].called(&d.Runs[run])); len(called) > most {
+		name, host := groupLetter(i), &d.Runs[run].Host
+		text := d.Groups[i].called(&d.Runs[run])
+		if d.Unit != string(analysis.UnitHost) && d.Groups[i].Name == host.OS && host.Hostname != "" {
+			text = plain.Line(host.Hostname) + ", " + text
+		}
+		if called := []rune(text); len(called) > most {
 			name += " (" + string(called[:most-1]) + "…)"
 		} else if len(called) > 0 {
 			name += " (" + string(called) + ")"

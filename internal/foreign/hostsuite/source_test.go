@@ -119,8 +119,8 @@ func TestWhatDiffers(t *testing.T) {
 
 // 0 and second values of one metric have sentences of their own: it is known what they mean.
 func TestWhatIsKnownAndLeftOut(t *testing.T) {
-	sets, err := read(t, `{"compose": {"up_ms": 900, "up_seconds": 0.9}, "disk": {"write_iops": 0}, "network": {"gbps": "0"},
-		"fio": {"bandwidth": 7}}`)
+	sets, err := read(t, `{"compose": {"up_ms": 900, "up_seconds": 0.9}, "disk": {"write_iops": 0},
+		"network": {"gbps": "0"}, "fio": {"bandwidth": 7}}`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -265,8 +265,9 @@ func TestDamagedProgram(t *testing.T) {
 	}
 	there := newSite(t, stub("uname", `case $1 in -s) echo Linux;; *) echo `+hardware+`;; esac`))
 	var e *peer.Error
+	want := "there: it is a machine of architecture " + arch + ", and the program of tare for that cannot be used: " + file
 	if _, err = start(there); !errors.As(err, &e) || e.Kind != peer.NoProgram || e.Arch != arch ||
-		!strings.Contains(err.Error(), "there: it is a machine of architecture "+arch) || !strings.Contains(err.Error(), file) {
+		!strings.HasPrefix(err.Error(), want) {
 		t.Errorf("a machine that needs it: %v", err)
 	}
 	there.becomesEmpty(t)
@@ -426,8 +427,10 @@ func TestNotEnded(t *testing.T) {
 		lost  bool
 		want  string
 	}{
-		"ends":            {after: "exit 3"},
-		"does not end":    {after: "exec sleep 1000", want: "there: tare has not ended there: run 'tare clean' on that machine"},
+		"ends": {after: "exit 3"},
+		"does not end": {
+			after: "exec sleep 1000", want: "there: tare has not ended there: run 'tare clean' on that machine",
+		},
 		"lost, and so on": {after: "exec >&- sleep 1000", lost: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -298,5 +299,18 @@ func TestVisitorLives(t *testing.T) {
 	}
 	if p, err := proc.Find("/", visitor.Pid); err != nil || p.State == 'Z' {
 		t.Errorf("the visitor's process was killed: %c, %v", p.State, err)
+	}
+}
+
+// An image whose own command is a script that is only in the image can be prepared: a workload starts another program of
+// it. By itself it does not run as a plain process.
+func TestPrepareForAnotherProgram(t *testing.T) {
+	c := newCluster(t)
+	spec := bench.Spec{Image: "host:" + c.bin + "/postgres"}
+	if err := c.engine.Prepare(t.Context(), spec); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.engine.Create(t.Context(), spec); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Create = %v, want fs.ErrNotExist", err)
 	}
 }

@@ -79,7 +79,9 @@ func (e *Engine) Probe(ctx context.Context) (bench.EngineInfo, error) {
 // Prepare implements bench.Engine. It unpacks the agent. If a program of the host is compared with
 // its image, Prepare checks that the program has not changed since it was packed.
 func (e *Engine) Prepare(ctx context.Context, spec bench.Spec) error {
-	if _, err := e.plan(ctx, spec); err != nil {
+	// What an image runs by itself can be a script that is only in the image. A workload that starts another program of it,
+	// as that of PostgreSQL does, has that one prepared, too.
+	if _, err := e.plan(ctx, spec); err != nil && (len(spec.Argv) > 0 || !errors.Is(err, fs.ErrNotExist)) {
 		return err
 	}
 	img, err := e.config.Images.Resolve(ctx, spec.Image)

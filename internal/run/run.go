@@ -54,7 +54,7 @@ type Options struct {
 	// end now, empty if it would not, and returns why it ends, empty to begin the block. So several
 	// runs can begin their blocks together, and end together.
 	Barrier func(ctx context.Context, block int, reason bench.StopReason) (bench.StopReason, error)
-	// Interrupt, once closed, ends the run after the current trial. Ending the
+	// Interrupt, once closed, ends the run after the current trial, or the block if its cells take turns. Ending the
 	// context as well ends that trial too. It may be nil.
 	Interrupt <-chan struct{}
 	// Observe receives events, between trials and between long parts of one; may be nil.

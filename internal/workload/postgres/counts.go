@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tare-bench/tare/internal/bench"
 )
 
 // Counts are what a server has counted since its cluster was made, by name.
@@ -36,10 +38,13 @@ WHERE object = 'wal'`)
 
 // count reads what the server has counted.
 func (s *server) count(ctx context.Context, version int) (counts, error) {
-	if version >= 150000 { // or this connection tells later what it has counted itself
-		if err := s.sql.Exec(ctx, "SELECT pg_stat_force_next_flush()"); err != nil {
-			return nil, err
-		}
+	// Otherwise this connection tells later what it has counted itself.
+	fresh := func() error { return s.sql.Exec(ctx, "SELECT pg_stat_force_next_flush()") }
+	if version < 150000 {
+		fresh = func() error { return s.fresh(ctx) }
+	}
+	if err := fresh(); err != nil {
+		return nil, err
 	}
 	all := counts{}
 	for _, query := range countQueries(version) {
@@ -57,6 +62,40 @@ func (s *server) count(ctx context.Context, version int) (counts, error) {
 		}
 	}
 	return all, nil
+}
+
+// fresh waits until the server tells what it has counted until now. Before version 15 that is what another process of it
+// has written into a file, up to half a second ago.
+func (s *server) fresh(ctx context.Context) error {
+	const within, every = 3 * time.Second, 10 * time.Millisecond
+	asked, err := s.number(ctx, "SELECT extract(epoch FROM clock_timestamp())")
+	if err != nil {
+		return err
+	}
+	for end := s.clock.Now() + within; ; {
+		written, err := s.number(ctx, "SELECT extract(epoch FROM pg_stat_get_snapshot_timestamp())")
+		if err != nil || written >= asked {
+			return err
+		}
+		if s.clock.Now() > end {
+			return fmt.Errorf("what the server tells of its work is %.1f s old: does its statistics collector run?", asked-written)
+		}
+		if err := bench.Sleep(ctx, every); err != nil {
+			return err
+		}
+	}
+}
+
+// number returns the result of a query that is one number.
+func (s *server) number(ctx context.Context, query string) (float64, error) {
+	rows, err := s.sql.Query(ctx, query)
+	if err != nil {
+		return 0, err
+	}
+	if len(rows) != 1 || len(rows[0]) != 1 {
+		return 0, fmt.Errorf("the server has an unexpected answer to %.60q", query)
+	}
+	return strconv.ParseFloat(rows[0][0], 64)
 }
 
 // since returns what was counted since an earlier reading.

@@ -114,12 +114,15 @@ func (workload) CheckParams(params map[string]string) error {
 }
 
 // Check implements bench.Workload.
-func (workload) Check(_ context.Context, t bench.Task) error {
+func (w workload) Check(_ context.Context, t bench.Task) error {
 	_, composable := bench.As[bench.Composable](t.Engine)
 	_, projecter := bench.As[bench.Projecter](t.Engine)
 	if !composable || !projecter {
 		return fmt.Errorf("%w: engine %s: no compose program can use it: use docker or podman", bench.ErrUnsupported,
 			t.Engine.Name())
+	}
+	if err := w.CheckParams(t.Params); err != nil { // of this cell; others may have another tool
+		return fmt.Errorf("%w: %w", bench.ErrUnsupported, err)
 	}
 	if err := supervise.CheckOwn("compose", t.Spec); err != nil {
 		return err

@@ -302,6 +302,11 @@ func TestCheck(t *testing.T) {
 	if err := checker.CheckParams(map[string]string{"tool": "bare", "file": "x"}); err == nil {
 		t.Error("a file for the bare loop is taken")
 	}
+	own := workloadtest.Task(w, newEngine(t), bench.Spec{}) // of one cell, where others have another tool
+	own.Params = map[string]string{"tool": "bare", "file": "x"}
+	if err := w.Check(t.Context(), own); !errors.Is(err, bench.ErrUnsupported) {
+		t.Errorf("a file for the bare loop: %v", err)
+	}
 	for _, p := range w.Params() {
 		if p.Valid != nil && p.Valid(p.Default) != nil {
 			t.Errorf("the default of %s: %v", p.Name, p.Valid(p.Default))
